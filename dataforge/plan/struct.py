@@ -1,0 +1,168 @@
+"""Structs: what a node takes and makes, whose annotations are its conditions.
+
+A struct is an ordinary pydantic model, frozen and strict, so what the plan reasons about is what is
+checked at run time. The price is that a struct says only what a shape can say: validators, aliases
+and defaults would let a value in that no annotation describes, and are refused.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Annotated, Any, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+    ValidationError,
+    create_model,
+)
+from pydantic.fields import FieldInfo
+from pydantic_core import SchemaError
+
+from dataforge.errors import DeclarationError, Unmet
+from dataforge.plan.annotation import Absent, read_shape, write_shape
+from dataforge.plan.shape import Conditions, Shape, say
+
+__all__ = [
+    "Absent",
+    "Struct",
+    "breach",
+    "broken",
+    "conditions",
+    "facts",
+    "fill",
+    "struct_of",
+    "view",
+]
+
+
+class Struct(BaseModel):
+    """Base of what nodes take and make: immutable, strict, no field beyond those declared."""
+
+    # Built when first read, so that importing the module stays cheap.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
+
+
+S = TypeVar("S", bound=Struct)
+
+
+@cache
+def conditions(struct_type: type[Struct]) -> Conditions:
+    """The conditions that a struct's annotations are.
+
+    Raises `DeclarationError` naming the field whose annotation cannot be read.
+    """
+    name = struct_type.__name__
+    try:
+        struct_type.model_rebuild(raise_errors=True)
+    except PydanticUndefinedAnnotation as error:
+        raise DeclarationError(
+            f"{name}: the name {error.name!r} does not resolve; define or import it at run time, "
+            "not under TYPE_CHECKING"
+        ) from None
+    except (PydanticUserError, SchemaError) as error:
+        # Say which field it is, where the plan itself can tell.
+        for field, info in struct_type.model_fields.items():
+            _condition(struct_type, field, info)
+        raise DeclarationError(f"{name}: {str(error).splitlines()[0]}") from None
+    decorators = struct_type.__pydantic_decorators__
+    validators = (
+        decorators.validators
+        | decorators.field_validators
+        | decorators.root_validators
+        | decorators.model_validators
+    )
+    if validators:
+        raise DeclarationError(
+            f"{name}: the plan cannot read the validator {min(validators)!r}; say it by "
+            "annotations, or check inside the node and raise Unmet"
+        )
+    fields = struct_type.model_fields
+    return MappingProxyType({name: _condition(struct_type, name, fields[name]) for name in fields})
+
+
+def _condition(struct_type: type[Struct], name: str, field: FieldInfo) -> Shape | None:
+    where = f"field {name!r} of {struct_type.__name__}"
+    if field.alias or field.validation_alias:
+        raise DeclarationError(f"{where}: an alias gives it two names; use one")
+    annotation: object = field.annotation
+    for mark in field.metadata:
+        annotation = Annotated[annotation, mark]
+    shape = read_shape(annotation, where)
+    if not field.is_required() and (field.default_factory or field.default is not None):
+        raise DeclarationError(
+            f"{where}: a default would fill in what no node gave; make it `T | None = None` and "
+            "let the node choose"
+        )
+    return shape
+
+
+def struct_of(name: str, conditions: Conditions) -> type[Struct]:
+    """A struct type made from conditions, for nodes written as data."""
+    fields: dict[str, Any] = {}
+    for field, shape in conditions.items():
+        if not field.isidentifier() or field.startswith("_") or hasattr(Struct, field):
+            raise DeclarationError(
+                f"{name}: {field!r} cannot be a field: a field is a Python name that does not "
+                "begin with an underscore and is no method of a pydantic model"
+            )
+        optional = shape is None or shape.maybe
+        fields[field] = (write_shape(shape), None if optional else ...)
+    return create_model(name, __base__=Struct, **fields)
+
+
+def fill(struct_type: type[S], record: Mapping[str, object]) -> S:
+    """The struct of a record's fields; those absent are None, those not declared are left out.
+
+    Raises `Unmet` where the record does not meet the struct's conditions.
+    """
+    seen = {name: record.get(name) for name in struct_type.model_fields}
+    try:
+        return struct_type.model_validate(seen)
+    except ValidationError as error:
+        raise broken(struct_type, error) from None
+
+
+def facts(struct: Struct) -> dict[str, object]:
+    """The fields of a struct that are present: those that are not None."""
+    present = ((name, getattr(struct, name)) for name in type(struct).model_fields)
+    return {name: value for name, value in present if value is not None}
+
+
+def breach(conditions: Conditions, record: Mapping[str, object]) -> Unmet | None:
+    """The first condition a record does not meet, as far as shapes tell; None when all are met."""
+    for name, shape in conditions.items():
+        value = record.get(name)
+        met = value is None if shape is None else shape.holds(value)
+        if not met:
+            return _unmet(name, shape, value)
+    return None
+
+
+def broken(struct_type: type[Struct], error: ValidationError) -> Unmet:
+    """What a struct that would not validate promised, and what was found instead."""
+    first = error.errors(include_url=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    promised = conditions(struct_type)
+    if name not in promised:
+        return Unmet(f"{struct_type.__name__} has no field {name!r}", view(first["input"]))
+    missing = first["type"] == "missing"
+    unmet = _unmet(name, promised[name], None if missing else first["input"])
+    return Unmet(unmet.reason, f"{unmet.detail}; {first['msg']}" if not missing else unmet.detail)
+
+
+def _unmet(name: str, shape: Shape | None, value: object) -> Unmet:
+    return Unmet(f"{name} is not {say(shape)}", "it is absent" if value is None else view(value))
+
+
+def view(value: object) -> str:
+    """A value in at most about 80 characters, for messages."""
+    if isinstance(value, str):
+        short = value if len(value) <= 60 else f"{value[:60]}…"
+        return f"{short!r} ({len(value)} characters)"
+    return f"{reprlib.repr(value)} ({type(value).__name__})"

@@ -1,0 +1,1 @@
+"""Pure checks of text, each returning what it found and where."""

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pytest
+from annotated_types import MinLen
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, ValidationError, field_validator
+
+from dataforge.errors import DeclarationError, Unmet
+from dataforge.plan.shape import Shape
+from dataforge.plan.struct import (
+    Absent,
+    Struct,
+    breach,
+    broken,
+    conditions,
+    facts,
+    fill,
+    struct_of,
+)
+from tests.plan.scene import TEXT, at_least, one_of
+from tests.plan.strategies import shapes
+
+
+class Passage(Struct):
+    passage: Annotated[str, MinLen(10)]
+    kind: Literal["news", "letter"]
+    note: str | None = None
+    draft: Absent = None
+
+
+class Validated(Struct):
+    text: str
+
+    @field_validator("text")
+    @classmethod
+    def shouted(cls, text: str) -> str:
+        return text.upper()
+
+
+class Aliased(Struct):
+    text: str = Field(alias="content")
+
+
+class Defaulted(Struct):
+    tone: str = "plain"
+
+
+class Misread(Struct):
+    text: int | str
+
+
+class Dangling(Struct):
+    text: Nowhere  # type: ignore[name-defined]  # noqa: F821
+
+
+def test_the_annotations_are_the_conditions() -> None:
+    assert conditions(Passage) == {
+        "passage": at_least(10),
+        "kind": one_of("news", "letter"),
+        "note": Shape(str, maybe=True),
+        "draft": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("struct", "said"),
+    [
+        (Validated, "cannot read the validator 'shouted'; say it by annotations"),
+        (Aliased, "field 'text' of Aliased: an alias gives it two names"),
+        (Defaulted, "field 'tone' of Defaulted: a default would fill in what no node gave"),
+        (Misread, r"field 'text' of Misread: cannot read int \| str: one type a field"),
+        (Dangling, "Dangling: the name 'Nowhere' does not resolve"),
+    ],
+)
+def test_a_struct_the_plan_cannot_read_is_refused(struct: type[Struct], said: str) -> None:
+    with pytest.raises(DeclarationError, match=said):
+        conditions(struct)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), shapes() | st.none()))
+def test_a_struct_made_from_conditions_has_those_conditions(made: dict[str, Shape | None]) -> None:
+    assert conditions(struct_of("Made", made)) == made
+
+
+@pytest.mark.parametrize("name", ["copy", "_hidden", "two words"])
+def test_a_field_name_that_no_struct_can_have_is_refused(name: str) -> None:
+    with pytest.raises(DeclarationError, match="cannot be a field"):
+        struct_of("Made", {name: TEXT})
+
+
+def test_filling_takes_the_fields_declared_and_leaves_the_rest() -> None:
+    filled = fill(Passage, {"passage": "x" * 10, "kind": "news", "other": 1})
+    assert filled == Passage(passage="x" * 10, kind="news")
+    assert facts(filled) == {"passage": "x" * 10, "kind": "news"}
+
+
+@pytest.mark.parametrize(
+    ("record", "reason", "detail"),
+    [
+        ({}, "passage is not str of at least 10 characters", "it is absent"),
+        ({"passage": "short"}, "passage is not str of at least 10", r"'short' \(5 characters\)"),
+        (
+            {"passage": "x" * 90, "kind": "rap"},
+            "kind is not one of 'letter', 'news'",
+            r"'rap' \(3 characters\)",
+        ),
+        ({"passage": "x" * 90, "kind": "news", "draft": "d"}, "draft is not absent", "'d'"),
+    ],
+)
+def test_a_record_that_does_not_meet_the_conditions_is_unmet(
+    record: dict[str, object], reason: str, detail: str
+) -> None:
+    with pytest.raises(Unmet, match=detail) as caught:
+        fill(Passage, record)
+    assert caught.value.reason.startswith(reason)
+    seen = breach(conditions(Passage), record)
+    assert seen is not None
+    assert seen.reason == caught.value.reason
+
+
+def test_no_breach_where_all_conditions_are_met() -> None:
+    assert breach(conditions(Passage), {"passage": "x" * 10, "kind": "news"}) is None
+
+
+def test_a_promise_broken_while_building_names_field_promise_and_value() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Passage(passage="x" * 70 + "tail", kind="rap")  # type: ignore[arg-type]
+    unmet = broken(Passage, caught.value)
+    assert unmet.reason == "kind is not one of 'letter', 'news'"
+    with pytest.raises(ValidationError) as caught:
+        Passage(passage="x" * 10, kind="news", extra="y" * 100)  # type: ignore[call-arg]
+    unmet = broken(Passage, caught.value)
+    assert unmet.reason == "Passage has no field 'extra'"
+    assert unmet.detail == f"{'y' * 60 + '…'!r} (100 characters)"
+
+
+def test_a_struct_is_frozen_and_refuses_unknown_fields() -> None:
+    seen = Passage(passage="x" * 10, kind="news")
+    with pytest.raises(ValidationError):
+        seen.kind = "letter"  # type: ignore[misc]
