@@ -8,13 +8,31 @@ implements `Judge` itself. What judging costs and how well it agrees with labels
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from hashlib import blake2b
+from typing import ClassVar, Literal, Protocol
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dataforge.errors import DeclarationError
+from dataforge.models.base import Message, Model
 from dataforge.verifiers.verdict import Verdict
 
-__all__ = ["Case", "Judge", "Rubric"]
+__all__ = ["Case", "Judge", "ModelJudge", "Rubric"]
+
+_HEAD = 500
+"""Characters of an unreadable reply that are kept as evidence."""
+
+_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+
+_FORM = (
+    'Reply with one JSON object and nothing else: {"reasoning": your reasons, '
+    '"marks": {each criterion: its mark}, "feedback": what to change, '
+    '"verdict": "pass" or "fail"}'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +54,7 @@ class Rubric:
     """Criterion -> what a high mark means."""
     system: str
     prompt: str
-    """Template over `{instruction}`, `{answer}`, `{criteria}`, `{scale}`."""
+    """Template over `{instruction}`, `{answer}`, `{criteria}`, `{scale}`; so is `system`."""
     pass_mark: float = 0.6
     """Least mean score in [0, 1] that passes."""
     floor: float = 0.4
@@ -54,3 +72,158 @@ class Judge(Protocol):
     async def judge(self, case: Case, rubric: Rubric) -> Verdict:
         """The verdict on one case; never raises for a reply it cannot read: that is `undecided`."""
         ...
+
+
+class ModelJudge:
+    """A chat model as a judge: marks each criterion, then decides.
+
+    Passes only what the model itself passes and its marks carry: a mean of at least the rubric's
+    `pass_mark` and nothing under its `floor`. A mark m of 1 … `scale` scores (m - 1) / (scale - 1).
+    """
+
+    __dataforge_role__: ClassVar[str] = "judge"
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def judge(self, case: Case, rubric: Rubric) -> Verdict:
+        """The verdict on one case; `undecided` for a reply that is not what was asked for.
+
+        Raises whatever ModelError the model raises, and DeclarationError for a rubric's template
+        that names something unknown.
+        """
+        messages = [Message("user", _filled(rubric.prompt, case, rubric) + _note(case))]
+        if rubric.system:
+            messages.insert(0, Message("system", _filled(rubric.system, case, rubric)))
+        reply = await self._model.chat(
+            messages, temperature=0.0, max_tokens=rubric.max_tokens, schema=_schema(rubric)
+        )
+        name = _verifier(rubric)
+        try:
+            if reply.finish == "length":
+                raise _UnreadableError(f"the reply was cut at {rubric.max_tokens} tokens")
+            marked = _read(reply.text, rubric)
+        except _UnreadableError as error:
+            evidence = {"unreadable": str(error), "reply": reply.text[:_HEAD]}
+            return Verdict("undecided", evidence=evidence, verifier=name)
+        return _conclude(marked, rubric, name)
+
+
+class _Marked(BaseModel):
+    """What a judging model is asked to reply, in this order: reasons come before marks."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    reasoning: str
+    marks: dict[str, int]
+    feedback: str
+    verdict: Literal["pass", "fail"]
+
+
+class _UnreadableError(ValueError):
+    """A reply that is not what was asked for; the message says how."""
+
+
+def _schema(rubric: Rubric) -> dict[str, object]:
+    mark = {"type": "integer", "minimum": 1, "maximum": rubric.scale}
+    return _closed(
+        {
+            "reasoning": {"type": "string"},
+            "marks": _closed(dict.fromkeys(rubric.criteria, mark)),
+            "feedback": {"type": "string"},
+            "verdict": {"type": "string", "enum": ["pass", "fail"]},
+        }
+    )
+
+
+def _closed(properties: dict[str, object]) -> dict[str, object]:
+    """An object schema with all of `properties` and nothing else."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _filled(template: str, case: Case, rubric: Rubric) -> str:
+    criteria = "\n".join(f"- {name}: {high}" for name, high in rubric.criteria.items())
+    try:
+        return template.format(
+            instruction=case.instruction, answer=case.answer, criteria=criteria, scale=rubric.scale
+        )
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        raise DeclarationError(
+            f"rubric {rubric.name!r}: its template cannot be filled ({error}); it may use "
+            "{instruction}, {answer}, {criteria} and {scale}, and {{ }} for braces"
+        ) from None
+
+
+def _note(case: Case) -> str:
+    """What the model cannot see, and how to reply where no schema holds it to that."""
+    cut = "\n\nThe answer was cut off at its length limit." if case.truncated else ""
+    return f"{cut}\n\n{_FORM}"
+
+
+def _read(text: str, rubric: Rubric) -> _Marked:
+    """The reply, parsed; raises _UnreadableError unless it is exactly what was asked for."""
+    fenced = _FENCE.fullmatch(text.strip())
+    try:
+        found = json.loads(fenced[1] if fenced else text, object_pairs_hook=_once)
+        marked = _Marked.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        at = ".".join(str(part) for part in first["loc"]) or "the reply"
+        raise _UnreadableError(f"{at}: {first['msg']}") from None
+    except (ValueError, RecursionError) as error:
+        raise _UnreadableError(f"not JSON: {error}") from None
+    if marked.marks.keys() != rubric.criteria.keys():
+        raise _UnreadableError(
+            f"marks for {', '.join(sorted(marked.marks)) or 'nothing'} instead of "
+            f"{', '.join(sorted(rubric.criteria))}"
+        )
+    for name, mark in marked.marks.items():
+        if not 1 <= mark <= rubric.scale:
+            raise _UnreadableError(f"marks.{name}: {mark} is not in 1 … {rubric.scale}")
+    return marked
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """The object, unless a key comes twice: which of the two was meant?"""
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a key comes twice")
+    return dict(pairs)
+
+
+def _conclude(marked: _Marked, rubric: Rubric, verifier: str) -> Verdict:
+    top = rubric.scale - 1
+    scores = {name: (marked.marks[name] - 1) / top for name in rubric.criteria}
+    # One division, so that a mean equal to the pass mark is not lost to rounding.
+    mean = sum(mark - 1 for mark in marked.marks.values()) / (top * len(scores))
+    weak = [name for name, score in scores.items() if score < rubric.floor]
+    passed = marked.verdict == "pass" and mean >= rubric.pass_mark and not weak
+    feedback = marked.feedback.strip()
+    if not passed and (marked.verdict == "pass" or not feedback):
+        # Feedback to an answer it liked would not say what the marks say.
+        worst = weak or [min(scores, key=scores.__getitem__)]
+        wants = (f"Improve its {name}: {rubric.criteria[name]}" for name in worst)
+        feedback = " ".join(filter(None, (feedback, *wants)))
+    return Verdict(
+        "pass" if passed else "fail",
+        score=mean,
+        scores=scores,
+        feedback=feedback,
+        evidence={
+            "marks": dict(marked.marks),
+            "scale": rubric.scale,
+            "verdict": marked.verdict,
+            "reasoning": marked.reasoning,
+        },
+        verifier=verifier,
+    )
+
+
+def _verifier(rubric: Rubric) -> str:
+    """The rubric by name and by what it asks."""
+    asked = repr((*rubric.criteria.items(), rubric.system, rubric.prompt, rubric.scale, _FORM))
+    return f"rubric {rubric.name} {blake2b(asked.encode(), digest_size=6).hexdigest()}"

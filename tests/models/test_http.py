@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from io import BytesIO
+
+import pytest
+from aiohttp import web
+
+from dataforge.errors import (
+    ContextOverflow,
+    FatalModelError,
+    ModelError,
+    RateLimited,
+    TransientModelError,
+    UnknownModel,
+)
+from dataforge.models.base import Message, Params, Transport
+from dataforge.models.specs import open_model
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+GOOD = {
+    "choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 4, "completion_tokens": 2},
+}
+
+
+class Endpoint:
+    """A real server on this machine that answers as the test says and remembers what it got."""
+
+    def __init__(self) -> None:
+        self.answer: Answer = self.good
+        self.bodies: list[dict[str, object]] = []
+        self.headers: list[dict[str, str]] = []
+        self.url = ""
+        self.opened: list[Transport] = []
+
+    async def good(self, request: web.Request) -> web.StreamResponse:
+        return web.json_response(GOOD)
+
+    def says(self, status: int, body: str = "", **headers: str) -> None:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            return web.Response(status=status, text=body, headers=named)
+
+        self.answer = answer
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        self.bodies.append(await request.json())
+        self.headers.append(dict(request.headers))
+        return await self.answer(request)
+
+    def open(self, options: str = "", name: str = "Org/Model-1") -> Transport:
+        self.opened.append(open_model(f"{self.url}/v1#{name}{options}"))
+        return self.opened[-1]
+
+
+@pytest.fixture
+async def endpoint(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Endpoint]:
+    for name in ("DATAFORGE_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    endpoint = Endpoint()
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", endpoint.handle)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    endpoint.url = f"http://{host}:{port}"
+    yield endpoint
+    for model in endpoint.opened:
+        await model.close()
+    await runner.cleanup()
+
+
+ASKED = [Message("user", "Say hello.")]
+
+
+async def test_a_reply_comes_back(endpoint: Endpoint) -> None:
+    model = endpoint.open()
+    reply = await model.complete(ASKED, Params(seed=9, schema={"type": "object"}))
+    assert (reply.text, reply.finish, reply.tokens_in, reply.tokens_out) == ("Hello.", "stop", 4, 2)
+    assert model.weights == "served:model-1"
+    (body,) = endpoint.bodies
+    assert body["model"] == "Org/Model-1"
+    assert body["seed"] == 9
+    assert body["max_tokens"] == 512
+    assert "response_format" in body
+    assert "Authorization" not in endpoint.headers[0]
+
+
+async def test_options_declare_the_weights_and_leave_out_schemas(endpoint: Endpoint) -> None:
+    model = endpoint.open("?weights=Qwen/Qwen3-8B&schema=off&limit=3&timeout=5")
+    await model.complete(ASKED, Params(schema={"type": "object"}))
+    assert (model.weights, model.limit) == ("served:qwen3-8b", 3)
+    assert "response_format" not in endpoint.bodies[0]
+
+
+async def test_the_key_is_sent_and_never_shown(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATAFORGE_API_KEY", "planted-key")
+    endpoint.says(401, '{"error": {"message": "Incorrect API key provided: planted-key"}}')
+    model = endpoint.open()
+    with pytest.raises(FatalModelError, match="DATAFORGE_API_KEY") as caught:
+        await model.complete(ASKED, Params())
+    assert endpoint.headers[0]["Authorization"] == "Bearer planted-key"
+    assert "planted-key" not in str(caught.value)
+    assert "planted-key" not in repr(model)
+
+
+async def test_openais_key_goes_to_no_other_host(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "planted-key")
+    monkeypatch.setenv("MY_KEY", "mine")
+    await endpoint.open().complete(ASKED, Params())
+    await endpoint.open("?key_env=MY_KEY").complete(ASKED, Params())
+    assert "Authorization" not in endpoint.headers[0]
+    assert endpoint.headers[1]["Authorization"] == "Bearer mine"
+
+
+def test_a_key_variable_that_is_not_set_is_refused() -> None:
+    with pytest.raises(UnknownModel, match="key_env=NO_SUCH_KEY"):
+        open_model("http://127.0.0.1:1/v1#m?key_env=NO_SUCH_KEY")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (400, '{"error": {"code": "context_length_exceeded", "message": "x"}}', ContextOverflow),
+        (400, "bad field", FatalModelError),
+        (402, "", FatalModelError),
+        (403, "", FatalModelError),
+        (404, "", FatalModelError),
+        (500, "", TransientModelError),
+        (200, "<html>a login page</html>", TransientModelError),
+        (200, "[1, 2]", TransientModelError),
+        (200, '{"choices": []}', TransientModelError),
+        (200, '{"error": {"code": 429, "message": "slow"}}', RateLimited),
+        (200, "", TransientModelError),
+    ],
+)
+async def test_every_bad_answer_has_its_error(
+    endpoint: Endpoint, status: int, body: str, kind: type[ModelError]
+) -> None:
+    endpoint.says(status, body)
+    with pytest.raises(ModelError) as caught:
+        await endpoint.open().complete(ASKED, Params())
+    assert type(caught.value) is kind
+
+
+async def test_a_rate_limit_carries_the_wait_asked_for(endpoint: Endpoint) -> None:
+    endpoint.says(429, "slow down", Retry_After="12")
+    with pytest.raises(RateLimited) as caught:
+        await endpoint.open().complete(ASKED, Params())
+    assert caught.value.retry_after == 12.0
+
+
+async def test_a_redirect_is_not_followed(endpoint: Endpoint) -> None:
+    endpoint.says(307, "", Location=f"{endpoint.url}/elsewhere")
+    with pytest.raises(FatalModelError, match="Redirects are not followed"):
+        await endpoint.open().complete(ASKED, Params())
+
+
+async def test_a_dropped_connection_may_be_tried_again(endpoint: Endpoint) -> None:
+    async def drop(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    endpoint.answer = drop
+    model = endpoint.open()
+    with pytest.raises(TransientModelError, match="connection failed"):
+        await model.complete(ASKED, Params())
+    endpoint.answer = endpoint.good
+    assert (await model.complete(ASKED, Params())).text == "Hello."
+
+
+async def test_a_body_cut_short_may_be_tried_again(endpoint: Endpoint) -> None:
+    async def cut(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"choices": [')
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    endpoint.answer = cut
+    with pytest.raises(TransientModelError, match="connection failed"):
+        await endpoint.open().complete(ASKED, Params())
+
+
+async def test_an_endpoint_that_hangs_is_given_up(endpoint: Endpoint) -> None:
+    hung = asyncio.Event()
+
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await hung.wait()
+        return web.Response()
+
+    endpoint.answer = hang
+    with pytest.raises(TransientModelError, match="no answer in time"):
+        await endpoint.open("?timeout=0.1").complete(ASKED, Params())
+    hung.set()
+
+
+async def test_nobody_listening_may_be_tried_again() -> None:
+    model = open_model("http://127.0.0.1:1/v1#m")
+    with pytest.raises(TransientModelError, match=r"m at http://127\.0\.0\.1:1/v1"):
+        await model.complete(ASKED, Params())
+    await model.close()
+
+
+async def test_a_huge_reply_and_odd_characters_arrive_whole(endpoint: Endpoint) -> None:
+    text = "\ud83d\ude42\x00é" * 500_000
+
+    async def huge(request: web.Request) -> web.StreamResponse:
+        body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+        return web.Response(body=BytesIO(json.dumps(body).encode()))
+
+    endpoint.answer = huge
+    assert (await endpoint.open().complete(ASKED, Params())).text == "🙂\x00é" * 500_000
+
+
+async def test_a_closed_model_says_so_and_closes_twice(endpoint: Endpoint) -> None:
+    model = endpoint.open()
+    await model.complete(ASKED, Params())
+    await model.close()
+    await model.close()
+    with pytest.raises(FatalModelError, match="after it was closed"):
+        await model.complete(ASKED, Params())
