@@ -1,0 +1,1 @@
+"""How well judges agree with labels."""
