@@ -1,0 +1,1 @@
+"""Content found by path and referred to by name: one loader a content folder."""

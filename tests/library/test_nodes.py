@@ -1,0 +1,218 @@
+"""Finding nodes: their names, their files, and what a faulty file is told."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from dataforge.errors import DataForgeError, DuplicateName, LibraryError
+from dataforge.library.nodes import load_nodes
+from dataforge.library.root import Library
+from tests.library.scene import Write
+
+HAIKU = 'role = "writer"\nprompt = "{passage} {style}"\nstyle = "a haiku"\n' + (
+    'writes.text = "{reply}"\n'
+    'preconditions.passage = { type = "str" }\n'
+    'postconditions.text = { type = "str" }\n'
+)
+TABLES = HAIKU.replace("role", "[shared]\nrole").replace('style = "a haiku"\n', "")
+PYTHON = '''
+from __future__ import annotations
+from typing import Annotated
+from annotated_types import MinLen
+from dataforge import Struct, node
+
+class Passage(Struct):
+    passage: Annotated[str, MinLen(5)]
+
+class Text(Struct):
+    text: str
+
+@node
+async def haiku(seen: Passage) -> Text:
+    """Shouts."""
+    return Text(text=seen.passage.upper())
+
+@node(tags=["short"])
+async def couplet(seen: Passage, *, lines: int = 2) -> Text:
+    """Shouts twice."""
+    return Text(text=seen.passage.upper() * lines)
+
+also = haiku
+_private = couplet.renamed("hidden")
+'''
+
+
+def refusal(library: Library) -> str:
+    with pytest.raises(DataForgeError) as caught:
+        load_nodes(library)
+    return str(caught.value)
+
+
+def test_a_node_is_named_after_its_path_and_then_itself_where_they_differ(write: Write) -> None:
+    library = write(
+        {
+            "nodes/transform.toml": TABLES + '[rap]\nstyle = "a rap"\n[song]\nstyle = "a song"\n',
+            "nodes/transform/haiku.toml": HAIKU,
+            "nodes/verse/haiku.py": PYTHON,
+            "nodes/ask.toml": TABLES + '[variant.far]\n[variant.near]\n[ask]\nstyle = "x"\n',
+            "nodes/.hidden.toml": "broken",
+            "nodes/__pycache__/x.py": "broken",
+        }
+    )
+    assert list(load_nodes(library)) == [
+        "ask/far/ask",
+        "ask/near/ask",
+        "transform/haiku",
+        "transform/rap",
+        "transform/song",
+        "verse/haiku",
+        "verse/haiku/couplet",
+    ]
+
+
+def test_a_table_named_like_its_file_is_not_named_twice(write: Write) -> None:
+    library = write({"nodes/rap.toml": TABLES + '[rap]\nstyle = "a rap"\n'})
+    assert list(load_nodes(library)) == ["rap"]
+
+
+async def test_a_python_node_runs_and_keeps_what_its_decorator_said(write: Write) -> None:
+    nodes = load_nodes(write({"nodes/haiku.py": PYTHON}))
+    couplet = nodes["haiku/couplet"]
+    made = await couplet(couplet.takes.model_validate({"passage": "words"}))
+    assert dict(made) == {"text": "WORDSWORDS"}
+    assert couplet.tags == {"short"}
+    assert couplet.settings == {"lines": 2}
+
+
+def test_content_modules_live_under_a_name_of_their_own(write: Write) -> None:
+    load_nodes(write({"nodes/verse/hai-ku.py": PYTHON}))
+    assert "dataforge_library.mine.nodes.verse.hai_ku" in sys.modules
+    assert not {"nodes", "nodes.verse", "hai-ku"} & sys.modules.keys()
+
+
+def test_loading_leaves_nothing_behind_in_the_library(write: Write) -> None:
+    library = write({"nodes/haiku.py": PYTHON})
+    load_nodes(library)
+    assert [path.name for path in (library.root / "nodes").iterdir()] == ["haiku.py"]
+
+
+def test_a_file_edited_between_loads_is_read_anew(write: Write) -> None:
+    before = load_nodes(write({"nodes/haiku.py": PYTHON}))["haiku"]
+    after = load_nodes(write({"nodes/haiku.py": PYTHON.replace("upper", "lower")}))["haiku"]
+    assert before.digest != after.digest
+
+
+def test_the_digest_of_a_prompt_node_follows_what_it_says_and_not_how(write: Write) -> None:
+    one = load_nodes(write({"nodes/haiku.toml": HAIKU}))["haiku"].digest
+    assert load_nodes(write({"nodes/haiku.toml": "# why\n" + HAIKU}))["haiku"].digest == one
+    other = HAIKU.replace("{passage} {style}", "{style} {passage}")
+    assert load_nodes(write({"nodes/haiku.toml": other}))["haiku"].digest != one
+
+
+def test_the_upper_library_wins_by_name(
+    write: Write, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    below = tmp_path_factory.mktemp("below")
+    (below / "nodes").mkdir()
+    (below / "nodes" / "haiku.toml").write_text(HAIKU)
+    (below / "nodes" / "ode.toml").write_text(HAIKU)
+    upper = write({"nodes/haiku.toml": HAIKU.replace("a haiku", "mine")})
+    nodes = load_nodes(Library("upper", upper.root, Library("below", below)))
+    assert nodes["haiku"].settings["style"] == "mine"
+    assert nodes["ode"].settings["style"] == "a haiku"
+
+
+def test_two_nodes_of_one_name_in_a_library_are_refused_naming_both_files(write: Write) -> None:
+    library = write({"nodes/haiku.toml": HAIKU, "nodes/haiku.py": PYTHON})
+    with pytest.raises(DuplicateName) as caught:
+        load_nodes(library)
+    assert str(caught.value) == (
+        "two nodes are named 'haiku': one in nodes/haiku.py and one in nodes/haiku.toml; rename "
+        "one of them"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def broken(:\n", "nodes/x.py:1: does not load: SyntaxError: invalid syntax"),
+        ("\nimport no_such_thing\n", "nodes/x.py:2: imports 'no_such_thing', which is not install"),
+        ("\n\n1 / 0\n", "nodes/x.py:3: does not load: ZeroDivisionError: division by zero"),
+        ("X = 1\n", "nodes/x.py: defines no node; mark a function with @node"),
+        (
+            PYTHON.replace("async def haiku", "def haiku"),
+            "nodes/x.py:13: node 'haiku': a node is an async function",
+        ),
+    ],
+)
+def test_a_python_file_that_does_not_load_is_named_with_its_line(
+    write: Write, text: str, said: str
+) -> None:
+    assert refusal(write({"nodes/x.py": text})).startswith(said)
+
+
+def test_a_file_that_does_not_load_leaves_the_former_module_in_place(write: Write) -> None:
+    load_nodes(write({"nodes/x.py": PYTHON}))
+    former = sys.modules["dataforge_library.mine.nodes.x"]
+    refusal(write({"nodes/x.py": "1 / 0\n"}))
+    assert sys.modules["dataforge_library.mine.nodes.x"] is former
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('attempts = 2\n[rap]\nprompt = "x"\n', "nodes/x.toml attempts: stands outside any table"),
+        (
+            '[shared]\nrole = "w"\n',
+            "nodes/x.toml: holds no node; a node is a table such as [haiku]",
+        ),
+        ("", "nodes/x.toml: holds no node"),
+        (
+            TABLES + '[variant.near]\n[rap]\nstyle = "x"\nvariants = ["neer"]\n',
+            "nodes/x.toml [rap] variants: 'neer' is no variant of this file; did you mean 'near'? "
+            "There are: near",
+        ),
+    ],
+)
+def test_a_toml_file_that_makes_no_sense_is_told_so(write: Write, text: str, said: str) -> None:
+    assert refusal(write({"nodes/x.toml": text})).startswith(said)
+
+
+def test_variants_lie_between_the_shared_table_and_the_node(write: Write) -> None:
+    nodes = load_nodes(
+        write(
+            {
+                "nodes/ask.toml": TABLES
+                + '[variant.near]\ntemperature = 0.1\ntop_p = 0.5\nstyle = "near"\n'
+                + '[variant.far]\nprompt = "{passage} {variant} {style}"\n'
+                + '[one]\nstyle = "one"\ntop_p = 0.7\n'
+                + '[two]\nstyle = "two"\nvariants = ["far"]\n'
+            }
+        )
+    )
+    assert list(nodes) == ["ask/far/one", "ask/far/two", "ask/near/one"]
+    assert nodes["ask/near/one"].settings == {
+        "temperature": 0.1,
+        "top_p": 0.7,
+        "max_tokens": 512,
+        "style": "one",
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "word"), [("[rap]\n", "promt"), ("[shared]\n", "sytem"), ("[variant.v]\n", "sytle")]
+)
+def test_a_text_that_no_template_names_is_refused_as_likely_misspelt(
+    write: Write, table: str, word: str
+) -> None:
+    text = TABLES + '[variant.v]\n[rap]\nstyle = "x"\n'
+    library = write({"nodes/x.toml": text.replace(table, f'{table}{word} = "oops"\n', 1)})
+    assert refusal(library).startswith(
+        f"nodes/x.toml {table.strip()} {word}: is no key of a prompt node and no template names it"
+    )
+
+
+def test_a_library_error_is_wrong_usage() -> None:
+    assert LibraryError.exit_code == 2
