@@ -1,0 +1,143 @@
+"""Reads conversations to pack: a run directory, or a Parquet or JSONL file with `messages`.
+
+A run gives its final samples and, unless told otherwise, every model call behind them whose reply
+was used. A line or row that is no conversation is left out, and its place and reason are kept for
+the report; the rest goes on. One conversation is in memory at a time. Nothing is judged here but
+form: whether a sample can be trained on is the tokenizer's to say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from dataforge.errors import InputError
+from dataforge.packing.tokenizer import Turn
+
+__all__ = ["Conversation", "Refused", "read_conversations"]
+
+_ROLES = ("system", "user", "assistant", "tool")
+
+_BATCH = 2_000
+"""Parquet rows turned into Python objects at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What one sample says."""
+
+    id: str
+    """Unique within what is packed together."""
+    turns: tuple[Turn, ...]
+    """At least one, each with a role and a content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A sample that is not packed."""
+
+    id: str
+    """The sample's, or the file and line that hold no sample."""
+    reason: str
+    """A short, countable phrase."""
+    detail: str = ""
+    """What was found this time."""
+
+
+def read_conversations(source: Path, *, calls: bool = True) -> Iterator[Conversation | Refused]:
+    """The conversations of `source` in their order, and what is there but is none.
+
+    `calls` adds the calls of a run directory; a file holds what it holds. InputError at once, not
+    at the first sample, when `source` cannot be read.
+    """
+    if source.is_dir():
+        corpus = source / "corpus.parquet"
+        if not corpus.is_file():
+            raise InputError(
+                f"{source}: no finished run lies here (corpus.parquet is missing). "
+                f"`dataforge run` makes it; a .parquet or .jsonl file with messages packs too"
+            )
+        every_call = source / "calls.parquet"
+        if not calls:
+            return _parquet(corpus)
+        if not every_call.is_file():
+            raise InputError(f"{every_call} is missing; pack the samples alone with --no-calls")
+        return chain(_parquet(corpus), _parquet(every_call))
+    if not source.is_file():
+        raise InputError(f"{source}: there is no such file or directory to pack")
+    if source.suffix == ".parquet":
+        return _parquet(source)
+    if source.suffix == ".jsonl":
+        return _jsonl(source)
+    raise InputError(
+        f"{source}: cannot be packed; give a run directory, a .parquet or a .jsonl file"
+    )
+
+
+def _parquet(path: Path) -> Iterator[Conversation | Refused]:
+    # Imported here: `--help` must not wait for it.
+    import polars as pl
+
+    try:
+        table = pl.scan_parquet(path)
+        columns = table.collect_schema().names()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path}: not a Parquet file that can be read ({error})") from error
+    if "messages" not in columns:
+        raise InputError(
+            f"{path}: has no column `messages` (it has {', '.join(columns)}); it must hold lists "
+            f"of turns, each with a role and a content"
+        )
+    if "superseded" in columns:
+        table = table.filter(~pl.col("superseded"))
+    wanted = [name for name in ("id", "messages") if name in columns]
+    rows = table.select(wanted).collect().iter_rows(named=True, buffer_size=_BATCH)
+    return (_conversation(row, f"{path.name}:{number}") for number, row in enumerate(rows))
+
+
+def _jsonl(path: Path) -> Iterator[Conversation | Refused]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            where = f"{path.name}:{number}"
+            try:
+                row = json.loads(line.decode())
+            except UnicodeDecodeError as error:
+                yield Refused(where, "not UTF-8", str(error))
+            except json.JSONDecodeError as error:
+                yield Refused(where, "not JSON", str(error))
+            else:
+                yield _conversation(row, where)
+
+
+def _conversation(row: object, where: str) -> Conversation | Refused:
+    if not isinstance(row, Mapping):
+        return Refused(where, "not an object with messages")
+    identity = row.get("id")
+    name = str(identity) if isinstance(identity, (str, int)) else where
+    messages = row.get("messages")
+    if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
+        return Refused(name, "no messages", f"`messages` is {_short(messages)}")
+    turns: list[Turn] = []
+    for number, message in enumerate(messages):
+        if not isinstance(message, Mapping) or message.get("role") not in _ROLES:
+            return Refused(
+                name,
+                "malformed message",
+                f"message {number} is {_short(message)}; a role is one of {', '.join(_ROLES)}",
+            )
+        # A column of structs spells out every key any row has; what a turn lacks is None there.
+        turn = {str(key): value for key, value in message.items() if value is not None}
+        if not isinstance(turn.setdefault("content", ""), str):
+            return Refused(name, "malformed message", f"the content of message {number} is no text")
+        turns.append(turn)
+    return Conversation(name, tuple(turns))
+
+
+def _short(value: object) -> str:
+    said = repr(value)
+    return said if len(said) <= 60 else f"{said[:57]}…"

@@ -1,0 +1,125 @@
+"""Reading what is to be packed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from dataforge.corpus.record import Call, Sample, Turn
+from dataforge.corpus.store import write_calls, write_samples
+from dataforge.errors import InputError
+from dataforge.packing.conversations import Conversation, Refused, read_conversations
+
+MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+
+
+def turns(reply: str) -> tuple[Turn, ...]:
+    return (Turn("user", "Hi"), Turn("assistant", reply))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run directory with one sample and two calls, one of them superseded."""
+    sample = Sample(
+        id="s",
+        seed_id="1",
+        walk=0,
+        path=("a",),
+        facts={},
+        messages=turns("final"),
+        score=None,
+    )
+    write_samples(tmp_path / "corpus.parquet", [sample])
+    calls = [
+        Call(
+            id=f"s-{number}",
+            sample_id="s",
+            node="answer/plain",
+            kind="answer",
+            step="answer/plain#0",
+            attempt=number,
+            superseded=number == 1,
+            messages=turns(f"call {number}"),
+            weights="w",
+        )
+        for number in (1, 2)
+    ]
+    write_calls(tmp_path / "calls.parquet", calls)
+    return tmp_path
+
+
+def test_a_run_gives_its_samples_and_the_calls_that_counted(run: Path) -> None:
+    found = [item for item in read_conversations(run) if isinstance(item, Conversation)]
+    assert [item.id for item in found] == ["s", "s-2"]
+    assert found[1].turns[-1] == {"role": "assistant", "content": "call 2"}
+
+
+def test_calls_can_be_left_out(run: Path) -> None:
+    assert [item.id for item in read_conversations(run, calls=False)] == ["s"]
+
+
+def test_lines_that_are_no_conversations_are_listed_and_the_rest_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    good = json.dumps({"id": "good", "messages": MESSAGES}).encode()
+    lines = [
+        good,
+        b"{",
+        b"",
+        b"\xff\xfe",
+        b"[1]",
+        b'{"messages": []}',
+        b'{"text": "x"}',
+        b'{"messages": [{"role": "robot", "content": "x"}]}',
+        b'{"messages": [{"role": "user", "content": 3}]}',
+        json.dumps({"messages": MESSAGES}).encode(),
+    ]
+    path.write_bytes(b"\n".join(lines))
+    found = list(read_conversations(path))
+    assert [item.id for item in found if isinstance(item, Conversation)] == [
+        "good",
+        "chats.jsonl:10",
+    ]
+    assert [(item.id, item.reason) for item in found if isinstance(item, Refused)] == [
+        ("chats.jsonl:2", "not JSON"),
+        ("chats.jsonl:4", "not UTF-8"),
+        ("chats.jsonl:5", "not an object with messages"),
+        ("chats.jsonl:6", "no messages"),
+        ("chats.jsonl:7", "no messages"),
+        ("chats.jsonl:8", "malformed message"),
+        ("chats.jsonl:9", "malformed message"),
+    ]
+
+
+def test_what_a_turn_has_beyond_role_and_content_is_kept(tmp_path: Path) -> None:
+    call = {"name": "look", "arguments": {"at": "x"}}
+    messages = [MESSAGES[0], {"role": "assistant", "content": None, "tool_calls": [call]}]
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"messages": messages}))
+    (found,) = read_conversations(path)
+    assert isinstance(found, Conversation)
+    assert found.turns[1] == {"role": "assistant", "content": "", "tool_calls": [call]}
+
+
+def test_a_parquet_of_messages_will_do(tmp_path: Path) -> None:
+    path = tmp_path / "chats.parquet"
+    pl.DataFrame({"messages": [MESSAGES, MESSAGES[:1]]}).write_parquet(path)
+    found = list(read_conversations(path))
+    assert [item.id for item in found] == ["chats.parquet:0", "chats.parquet:1"]
+
+
+def test_what_cannot_be_read_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "broken.parquet").write_text("hello")
+    pl.DataFrame({"text": ["x"]}).write_parquet(tmp_path / "text.parquet")
+    for name, said in {
+        "": "no finished run lies here",
+        "absent.jsonl": "no such file",
+        "notes.txt": "cannot be packed",
+        "broken.parquet": "not a Parquet file",
+        "text.parquet": r"no column `messages` \(it has text\)",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            read_conversations(tmp_path / name)
