@@ -1,0 +1,1 @@
+"""Samples on disk."""

@@ -1,0 +1,224 @@
+"""Samples and calls on disk: two Parquet tables with one versioned schema each.
+
+A table is written whole, beside its final place, and renamed over it, so a reader sees the old one
+or the new one and never half of either. The bytes depend on the rows alone: no clock, no thread
+count, no machine. Appending is not offered; the run's journal is what grows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+
+from dataforge.corpus.atomic import replace_file
+from dataforge.corpus.record import Call, Fact, Sample, Turn
+from dataforge.errors import InputError, RunError
+
+__all__ = [
+    "CALLS_SCHEMA",
+    "FORMAT_VERSION",
+    "SAMPLES_SCHEMA",
+    "read_calls",
+    "read_samples",
+    "scan_calls",
+    "scan_samples",
+    "write_calls",
+    "write_samples",
+]
+
+FORMAT_VERSION = 1
+"""Rises whenever a column changes its name, type or meaning."""
+
+_MESSAGES = pl.List(pl.Struct({"role": pl.String(), "content": pl.String()}))
+
+SAMPLES_SCHEMA = pl.Schema(
+    {
+        "id": pl.String(),
+        "seed_id": pl.String(),
+        "walk": pl.Int64(),
+        "path": pl.List(pl.String()),
+        "facts": pl.String(),
+        "messages": _MESSAGES,
+        "score": pl.Float64(),
+    }
+)
+"""Columns of `corpus.parquet`; `facts` is a JSON object."""
+
+CALLS_SCHEMA = pl.Schema(
+    {
+        "id": pl.String(),
+        "sample_id": pl.String(),
+        "node": pl.String(),
+        "kind": pl.String(),
+        "step": pl.String(),
+        "attempt": pl.Int64(),
+        "superseded": pl.Boolean(),
+        "messages": _MESSAGES,
+        "weights": pl.String(),
+    }
+)
+"""Columns of `calls.parquet`."""
+
+_BATCH = 2_000
+"""Rows turned into columns at a time; keeps Python objects few while polars holds the rest."""
+
+_Row = TypeVar("_Row")
+
+
+def write_samples(path: Path, samples: Iterable[Sample]) -> int:
+    """Replaces the table at `path` by `samples` in the order given; how many there were."""
+    return _write(path, "samples", SAMPLES_SCHEMA, samples, _sample_row)
+
+
+def write_calls(path: Path, calls: Iterable[Call]) -> int:
+    """Replaces the table at `path` by `calls` in the order given; how many there were."""
+    return _write(path, "calls", CALLS_SCHEMA, calls, _call_row)
+
+
+def scan_samples(path: Path) -> pl.LazyFrame:
+    """The samples at `path`, read only as far as the query needs; InputError if they are not."""
+    return _scan(path, "samples", SAMPLES_SCHEMA)
+
+
+def scan_calls(path: Path) -> pl.LazyFrame:
+    """The calls at `path`, read only as far as the query needs; InputError if they are not."""
+    return _scan(path, "calls", CALLS_SCHEMA)
+
+
+def read_samples(path: Path) -> Iterator[Sample]:
+    """The samples at `path`, in order, a batch in memory at a time."""
+    for row in _rows(scan_samples(path)):
+        facts: dict[str, Fact] = json.loads(str(row["facts"]))
+        yield Sample(
+            id=str(row["id"]),
+            seed_id=str(row["seed_id"]),
+            walk=_int(row["walk"]),
+            path=tuple(str(name) for name in _list(row["path"])),
+            facts=facts,
+            messages=_turns(row["messages"]),
+            score=score if isinstance(score := row["score"], float) else None,
+        )
+
+
+def read_calls(path: Path) -> Iterator[Call]:
+    """The calls at `path`, in order, a batch in memory at a time."""
+    for row in _rows(scan_calls(path)):
+        yield Call(
+            id=str(row["id"]),
+            sample_id=str(row["sample_id"]),
+            node=str(row["node"]),
+            kind=str(row["kind"]),
+            step=str(row["step"]),
+            attempt=_int(row["attempt"]),
+            superseded=bool(row["superseded"]),
+            messages=_turns(row["messages"]),
+            weights=str(row["weights"]),
+        )
+
+
+def _write(
+    path: Path,
+    kind: str,
+    schema: pl.Schema,
+    rows: Iterable[_Row],
+    as_row: Callable[[_Row], Mapping[str, object]],
+) -> int:
+    frames = [pl.DataFrame(schema=schema)]
+    batch: list[Mapping[str, object]] = []
+    for row in rows:
+        batch.append(as_row(row))
+        if len(batch) == _BATCH:
+            frames.append(pl.DataFrame(batch, schema=schema))
+            batch = []
+    frames.append(pl.DataFrame(batch, schema=schema))
+    table = pl.concat(frames, rechunk=True)
+    metadata = {"dataforge.table": kind, "dataforge.format_version": str(FORMAT_VERSION)}
+    try:
+        replace_file(
+            path,
+            lambda beside: table.write_parquet(
+                beside,
+                compression="zstd",
+                compression_level=3,
+                row_group_size=10_000,
+                metadata=metadata,
+            ),
+        )
+    except pl.exceptions.PolarsError as error:
+        raise RunError(f"{path}: cannot be written ({error}); what was there is kept") from error
+    return table.height
+
+
+def _scan(path: Path, kind: str, schema: pl.Schema) -> pl.LazyFrame:
+    if not path.is_file():
+        raise InputError(f"{path}: there is no {kind} table here; `dataforge run` writes one")
+    try:
+        metadata = pl.read_parquet_metadata(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path}: not a Parquet file ({error})") from error
+    if metadata.get("dataforge.table") != kind:
+        raise InputError(f"{path}: not a {kind} table written by DataForge")
+    version = metadata.get("dataforge.format_version")
+    if version != str(FORMAT_VERSION):
+        raise InputError(
+            f"{path}: format version {version}; this DataForge reads {FORMAT_VERSION}. "
+            "Make the table again with `dataforge run`, which repeats no finished call"
+        )
+    return pl.scan_parquet(path).select(list(schema))
+
+
+def _rows(table: pl.LazyFrame) -> Iterator[dict[str, object]]:
+    frame = table.collect()
+    yield from frame.iter_rows(named=True, buffer_size=_BATCH)
+
+
+def _sample_row(sample: Sample) -> dict[str, object]:
+    return {
+        "id": sample.id,
+        "seed_id": sample.seed_id,
+        "walk": sample.walk,
+        "path": list(sample.path),
+        "facts": json.dumps(dict(sample.facts), ensure_ascii=False, sort_keys=True),
+        "messages": _messages(sample.messages),
+        "score": sample.score,
+    }
+
+
+def _call_row(call: Call) -> dict[str, object]:
+    return {
+        "id": call.id,
+        "sample_id": call.sample_id,
+        "node": call.node,
+        "kind": call.kind,
+        "step": call.step,
+        "attempt": call.attempt,
+        "superseded": call.superseded,
+        "messages": _messages(call.messages),
+        "weights": call.weights,
+    }
+
+
+def _messages(turns: tuple[Turn, ...]) -> list[dict[str, str]]:
+    return [{"role": turn.role, "content": turn.content} for turn in turns]
+
+
+def _turns(cell: object) -> tuple[Turn, ...]:
+    return tuple(
+        Turn(str(turn["role"]), str(turn["content"]))
+        for turn in _list(cell)
+        if isinstance(turn, dict)
+    )
+
+
+def _list(cell: object) -> list[object]:
+    return cell if isinstance(cell, list) else []
+
+
+def _int(cell: object) -> int:
+    if not isinstance(cell, int):
+        raise InputError(f"a whole number was due in the table, found {cell!r}")
+    return cell

@@ -1,0 +1,1 @@
+"""Walks executed, journalled and resumed."""

@@ -1,0 +1,244 @@
+"""A run: seeds in, a corpus out, in one directory that any sitting of the same command continues.
+
+Two limits are kept apart: `concurrency` bounds the walks in memory, and each transport's lane
+bounds its calls. Walks are begun lazily, so memory follows what is in flight, and end one by one on
+disk.
+One process and one event loop do all of it; spreading a run over machines is not done here.
+
+A run directory: `run.json` (what it was begun with), `lock`, `calls.jsonl` (the journal),
+`walks.jsonl` (one line an ended walk), and, made from those, `corpus.parquet`, `calls.parquet`,
+`report.json`, `report.md`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dataforge.errors import FatalModelError, RunError, UsageError
+from dataforge.plan.graph import Graph
+from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
+from dataforge.run.finish import JOURNAL, WALKS, Ended, ended_walks, make_corpus
+from dataforge.run.halt import Halt, Stopped
+from dataforge.run.journal import Journal, clean
+from dataforge.run.lane import Lane
+from dataforge.run.lock import hold
+from dataforge.run.log import Log
+from dataforge.run.manifest import Manifest, settle
+from dataforge.run.report import Report, make_report, write_report
+from dataforge.run.roles import OpenModel, Role, check_roles
+from dataforge.run.sampling import Draws
+from dataforge.run.schedule import Planned, plan_walks, walk_id
+from dataforge.run.seed import Seed, twins
+from dataforge.run.state import entry
+from dataforge.run.tally import Tally, conserve
+from dataforge.run.trace import WalkEnd
+from dataforge.run.walk import Ground, Walk
+from dataforge.run.weights import check_weights
+
+__all__ = ["Order", "forge"]
+
+SEEDS = "seeds"
+"""The node that a walk is counted under when its passage is another seed's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What is to be made, and how."""
+
+    graph: Graph
+    """Promises `messages` at its target."""
+    players: Mapping[str, Role]
+    """Role -> who plays it, for every role of the graph."""
+    seeds: Sequence[Seed]
+    seeds_path: str
+    """Where they came from, for the record."""
+    walks: int
+    """How many walks in all; spread over the seeds by `run_seed`."""
+    run_seed: int = 0
+    concurrency: int = 8
+    """Most walks in flight at once; changes nothing of what is made."""
+    allow_shared_weights: bool = False
+    """Let a judge judge its own weights' output, on the record."""
+    accept_changes: bool = False
+    """Go on in a directory begun with other inputs, walking again what they change."""
+    judge_card: str = ""
+    """What is known of the judge, for the report."""
+    skipped_seeds: Sequence[str] = ()
+    """Lines that could not be read, for the report."""
+
+
+async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
+    """Makes or continues the run in `folder` until it is done or `halt` asks to stop.
+
+    Whatever ends it, all that was finished is on disk and the tables hold it. Raises what stopped
+    it: FatalModelError, RunError; and before any call UsageError, SharedWeights, RunLocked,
+    RunMismatch.
+    """
+    _check(order)
+    overrides = check_weights(order.graph, order.players, order.allow_shared_weights)
+    with hold(folder):
+        manifest = Manifest.of(
+            order.graph,
+            order.players,
+            order.seeds,
+            seeds_path=order.seeds_path,
+            run_seed=order.run_seed,
+            walks=order.walks,
+            overrides=overrides,
+        )
+        manifest = settle(folder, manifest, order.accept_changes)
+        report = await _Sitting(order, folder, manifest, watch, halt).go()
+    if halt.cause is not None:
+        raise halt.cause
+    return report
+
+
+class _Sitting:
+    """One process's turn at a run."""
+
+    def __init__(
+        self, order: Order, folder: Path, manifest: Manifest, watch: Watch, halt: Halt
+    ) -> None:
+        self._order = order
+        self._folder = folder
+        self._manifest = manifest
+        self._watch = watch
+        self._halt = halt
+        self._tally = Tally()
+        self._twins = twins(order.seeds)
+
+    async def go(self) -> Report:
+        began = time.monotonic()
+        walks = Log.open(self._folder / WALKS)
+        before = ended_walks(self._folder, self._manifest.fingerprint)
+        kept = {name: end for name, end in before.items() if end.outcome != "failed"}
+        journal = Journal.open(self._folder / JOURNAL, lambda name: name not in kept)
+        self._tell(walks, journal.log, kept)
+        try:
+            await self._walk_all(walks, journal, kept)
+        finally:
+            await journal.close()
+            await walks.close()
+        self._tell_watcher(Said("writing the corpus"))
+        return self._finish(time.monotonic() - began)
+
+    def _tell(self, walks: Log, calls: Log, kept: Mapping[str, Ended]) -> None:
+        ended = Counter(kept[name].outcome for _, name in self._planned() if name in kept)
+        self._tell_watcher(RunBegan(self._order.walks, ended["accepted"], ended["rejected"]))
+        for log in (walks, calls):
+            if log.cut:
+                cut = f"{log.path.name}: cut {log.cut} bytes of a line left half-written"
+                self._tell_watcher(Said(cut))
+            if log.damaged:
+                passed = f"{log.path.name}: passed over {log.damaged} damaged lines"
+                self._tell_watcher(Said(passed))
+
+    async def _walk_all(self, walks: Log, journal: Journal, kept: Mapping[str, Ended]) -> None:
+        ground = Ground(
+            graph=self._order.graph,
+            fingerprint=self._manifest.fingerprint,
+            players=self._order.players,
+            lanes=_lanes(self._order.players, self._halt),
+            journal=journal,
+            halt=self._halt,
+            watch=self._tell_watcher,
+        )
+        todo = ((planned, name) for planned, name in self._planned() if name not in kept)
+        workers = min(self._order.concurrency, self._order.walks)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._work(ground, walks, todo))
+
+    async def _work(self, ground: Ground, walks: Log, todo: Iterator[tuple[Planned, str]]) -> None:
+        for planned, name in todo:
+            if self._halt.asked:
+                return
+            try:
+                end = await self._walk(ground, planned, name)
+                await walks.append(end.model_dump_json().encode())
+            except Stopped:
+                return
+            except (FatalModelError, RunError) as error:
+                self._halt.stop(error)
+                return
+            self._tell_watcher(WalkEnded(end))
+
+    async def _walk(self, ground: Ground, planned: Planned, name: str) -> WalkEnd:
+        seed = self._order.seeds[planned.seed]
+        passage = clean(seed.passage)
+        twin = self._twins.get(planned.seed)
+        if twin is not None:
+            return WalkEnd(
+                id=name,
+                fingerprint=ground.fingerprint,
+                seed_id=seed.id,
+                walk=planned.walk,
+                passage=passage,
+                outcome="rejected",
+                node=SEEDS,
+                reason="same passage as an earlier seed",
+                detail=f"same passage as seed {twin}",
+            )
+        fields = {name: clean(value) for name, value in seed.meta.items()} | {"passage": passage}
+        draws = Draws(self._order.run_seed, seed.id, planned.walk)
+        walk = Walk(ground, name, draws, passage)
+        return await walk.make(entry(ground.graph.preconditions, fields))
+
+    def _planned(self) -> Iterator[tuple[Planned, str]]:
+        order, graph = self._order, self._order.graph.name
+        ids = [seed.id for seed in order.seeds]
+        for planned in plan_walks(ids, order.walks, order.run_seed):
+            yield planned, walk_id(graph, order.run_seed, ids[planned.seed], planned.walk)
+
+    def _tell_watcher(self, event: Event) -> None:
+        self._tally.see(event)
+        self._watch(event)
+
+    def _finish(self, seconds: float) -> Report:
+        ended = ended_walks(self._folder, self._manifest.fingerprint)
+        in_order = sorted(self._planned(), key=lambda each: (each[0].seed, each[0].walk))
+        ends = [ended[name] for _, name in in_order if name in ended]
+        on_disk = Counter(end.outcome for end in ends)
+        pending = conserve(self._tally, on_disk, self._halt.asked)
+        make_corpus(self._folder, ends)
+        report = make_report(
+            self._folder,
+            self._manifest,
+            ends,
+            self._tally,
+            pending=pending,
+            seconds=seconds,
+            judge_card=self._order.judge_card,
+            skipped_seeds=self._order.skipped_seeds,
+        )
+        write_report(report, self._folder)
+        return report
+
+
+def _check(order: Order) -> None:
+    check_roles(order.graph.roles, order.players)
+    promised = order.graph.postconditions.get("messages")
+    if promised is None or promised.maybe:
+        raise UsageError(
+            f"graph {order.graph.name} does not promise `messages` at its target, and a run makes "
+            "samples of them: end it with a node that writes them, such as sample/chat"
+        )
+    if not order.seeds:
+        raise UsageError(f"{order.seeds_path}: no seed to walk from")
+    if order.walks < 1 or order.concurrency < 1:
+        raise UsageError("a run needs at least 1 walk and a concurrency of at least 1")
+
+
+def _lanes(players: Mapping[str, Role], halt: Halt) -> dict[str, Lane]:
+    """Role -> lane; roles on one transport share its lane, and so its limit."""
+    lanes: dict[int, Lane] = {}
+    return {
+        role: lanes.setdefault(id(player.transport), Lane(player.transport, halt))
+        for role, player in players.items()
+        if isinstance(player, OpenModel)
+    }

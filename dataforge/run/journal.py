@@ -1,0 +1,136 @@
+"""Every finished call of a run, on disk before anything depends on it.
+
+The journal is the resume, the cache and the provenance at once: a call is found again by a hash of
+everything that shaped it, so what has not changed is never asked twice and a changed prompt asks
+again only for what depends on it. Replies are stored as they came; what is made of them is made
+again on every resume. The index holds only the calls of walks that still have to end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, BinaryIO, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel
+
+from dataforge.models.base import Message, Params, Reply
+from dataforge.models.judge import Case
+from dataforge.run.log import Log, parse, read_line
+from dataforge.verifiers.verdict import Verdict
+
+__all__ = ["ChatEntry", "Entry", "Journal", "VerdictEntry", "call_key", "clean", "read_entry"]
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    key: str
+    """Hash of all that shaped the call; see `call_key`."""
+    walk_id: str
+    step: str
+    """The node's name, `#` and how often it had run before on this walk."""
+    attempt: int
+    """Which attempt of the step, from 1."""
+    turn: int
+    """Which call of the attempt, from 0."""
+    node: str
+    role: str
+    weights: str
+    """Identity of what replied."""
+    seconds: float
+    """From asking to the reply, waiting for a free slot left out."""
+    at: str
+    """When the reply came, UTC, ISO 8601."""
+
+
+class ChatEntry(_Asked):
+    """One reply of a chat model."""
+
+    kind: Literal["chat"] = "chat"
+    messages: Annotated[tuple[Message, ...], Field(strict=False)]
+    params: Params
+    reply: Reply
+
+
+class VerdictEntry(_Asked):
+    """One verdict of a judge written in code."""
+
+    kind: Literal["verdict"] = "verdict"
+    rubric: str
+    case: Case
+    verdict: Verdict
+
+
+Entry = ChatEntry | VerdictEntry
+"""One line of `calls.jsonl`."""
+
+
+class _Line(RootModel[Annotated[Entry, Field(discriminator="kind")]]):
+    """Either kind of entry."""
+
+
+class _Found(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    key: str
+    walk_id: str
+
+
+class Journal:
+    """The journal of one run, open for writing."""
+
+    def __init__(self, log: Log, index: dict[str, int]) -> None:
+        self.log = log
+        self._index = index
+        self._file = log.path.open("rb")
+
+    @classmethod
+    def open(cls, path: Path, wanted: Callable[[str], bool]) -> Journal:
+        """The journal at `path`, made if need be, its torn tail cut.
+
+        `wanted` says of a walk's id whether its calls may still be asked for.
+        """
+        log = Log.open(path)
+        index: dict[str, int] = {}
+        for offset, line in log.lines():
+            found = parse(_Found, line, str(path), offset)
+            if wanted(found.walk_id):
+                index.setdefault(found.key, offset)
+        return cls(log, index)
+
+    def find(self, key: str) -> tuple[int, Entry] | None:
+        """The finished call under `key` and where it stands, or None."""
+        offset = self._index.get(key)
+        return None if offset is None else (offset, read_entry(self._file, offset))
+
+    async def add(self, entry: Entry) -> int:
+        """Writes a finished call; gives where it stands, once on disk. RunError if it cannot."""
+        return await self.log.append(entry.model_dump_json().encode())
+
+    async def close(self) -> None:
+        """Lands what is still waiting; safe to call twice."""
+        await self.log.close()
+        self._file.close()
+
+
+def read_entry(file: BinaryIO, offset: int) -> Entry:
+    """The call at an offset of an open journal file."""
+    return parse(_Line, read_line(file, offset), file.name, offset).root
+
+
+def call_key(weights: str, asked: Mapping[str, object], *place: str | int) -> str:
+    """Hash of who replies, what is asked (JSON values) and where on which walk it is asked."""
+    canonical = json.dumps([weights, asked, *place], sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
+
+
+def clean(text: str) -> str:
+    """`text` with lone surrogates replaced, since no UTF-8 file can hold them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

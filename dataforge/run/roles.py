@@ -1,0 +1,249 @@
+"""A graph's roles, bound for one attempt of one step of one walk.
+
+Here a node's question becomes a finished request: its seed is drawn, the journal is asked first,
+and the reply is on disk before the node sees it. A judge's verdict is kept with the attempt it
+belongs to. What a failure costs is the lane's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from time import monotonic
+from typing import ClassVar
+
+from dataforge.errors import RunError, TransientModelError, UsageError
+from dataforge.models.base import Message, Model, Params, Reply, Transport
+from dataforge.models.judge import Case, Judge, ModelJudge, Rubric
+from dataforge.run.events import CallEnded, Watch
+from dataforge.run.halt import Halt
+from dataforge.run.journal import ChatEntry, Entry, Journal, VerdictEntry, call_key, clean
+from dataforge.run.lane import TRIES, Lane
+from dataforge.run.sampling import Draws
+from dataforge.run.trace import Attempt
+from dataforge.verifiers.verdict import Verdict
+
+__all__ = ["Asking", "OpenJudge", "OpenModel", "Role", "bind", "check_roles"]
+
+_JUDGE_PAUSE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class OpenModel:
+    """A role played by a chat model."""
+
+    spec: str
+    """As the user named it."""
+    transport: Transport
+
+    @property
+    def weights(self) -> str:
+        """Identity of the weights."""
+        return self.transport.weights
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJudge:
+    """A judge role played by code."""
+
+    spec: str
+    judge: Judge
+    weights: str
+    """Identity of the weights it judges with, if any."""
+    digest: str
+    """Hash of its source, so that a changed judge judges again."""
+
+
+Role = OpenModel | OpenJudge
+"""Who plays a role."""
+
+
+@dataclass(slots=True)
+class Asking:
+    """One attempt, as its roles see it."""
+
+    walk_id: str
+    draws: Draws
+    journal: Journal
+    halt: Halt
+    watch: Watch
+    attempt: Attempt
+    turns: int = 0
+    """Turns taken so far."""
+
+    def turn(self) -> int:
+        """The next turn's number; taken before any waiting, so that it depends on order alone."""
+        self.turns += 1
+        return self.turns - 1
+
+    def key(self, weights: str, asked: Mapping[str, object], turn: int) -> str:
+        """The journal's key of what is asked at this turn."""
+        step, number = self.attempt.step, self.attempt.number
+        return call_key(weights, asked, self.walk_id, step, number, turn)
+
+    def jitter(self, turn: int) -> Callable[[int], float]:
+        """Spreads the waits of one call; drawn, so that no run depends on a clock's seed."""
+        step, number = self.attempt.step, self.attempt.number
+        return lambda n: self.draws.unit("wait", step, number, turn, n)
+
+    async def keep(self, entry: Entry) -> None:
+        """Has a finished call on disk; a disk that refuses stops the run."""
+        try:
+            self.attempt.calls[entry.turn] = await self.journal.add(entry)
+        except RunError as error:
+            self.halt.stop(error)
+            raise
+
+
+class _BoundModel:
+    """`Model` for one attempt."""
+
+    __dataforge_role__: ClassVar[str] = "model"
+
+    def __init__(self, role: str, lane: Lane, asking: Asking) -> None:
+        self._role = role
+        self._lane = lane
+        self._asking = asking
+
+    async def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        temperature: float = 0.7,
+        top_p: float = 1.0,
+        max_tokens: int = 512,
+        schema: Mapping[str, object] | None = None,
+    ) -> Reply:
+        asking, attempt = self._asking, self._asking.attempt
+        turn = asking.turn()
+        params = Params(
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            seed=asking.draws.below(2**31, "call", attempt.step, attempt.number, turn),
+            schema=schema,
+        )
+        weights = self._lane.transport.weights
+        asked = {"messages": [asdict(message) for message in messages], "params": asdict(params)}
+        key = asking.key(weights, asked, turn)
+        found = asking.journal.find(key)
+        if found is not None and isinstance(entry := found[1], ChatEntry):
+            attempt.calls[turn] = found[0]
+            reply, seconds = entry.reply, 0.0
+        else:
+            reply, seconds = await self._lane.complete(messages, params, asking.jitter(turn))
+            reply = replace(reply, text=clean(reply.text))
+            await asking.keep(
+                ChatEntry(
+                    key=key,
+                    walk_id=asking.walk_id,
+                    step=attempt.step,
+                    attempt=attempt.number,
+                    turn=turn,
+                    node=attempt.node,
+                    role=self._role,
+                    weights=weights,
+                    seconds=seconds,
+                    at=_now(),
+                    messages=tuple(messages),
+                    params=params,
+                    reply=reply,
+                )
+            )
+        asking.watch(CallEnded(self._role, attempt.node, reply, seconds, found is not None))
+        return reply
+
+
+class _BoundJudge:
+    """`Judge` for one attempt: keeps the verdicts, and asks again where judging itself failed."""
+
+    __dataforge_role__: ClassVar[str] = "judge"
+
+    def __init__(self, role: str, judge: Judge, asking: Asking) -> None:
+        self._role = role
+        self._judge = judge
+        self._asking = asking
+
+    async def judge(self, case: Case, rubric: Rubric) -> Verdict:
+        turn = self._asking.turn()
+        verdict = await self._conclude(case, rubric, turn)
+        self._asking.attempt.verdicts[turn] = verdict
+        return verdict
+
+    async def _conclude(self, case: Case, rubric: Rubric, turn: int) -> Verdict:
+        jitter = self._asking.jitter(turn)
+        for tries in range(1, TRIES + 1):
+            self._asking.halt.check()
+            verdict = await self._judge.judge(case, rubric)
+            if verdict.status != "error":
+                return verdict
+            if tries < TRIES:
+                await self._asking.halt.pause(_JUDGE_PAUSE * 2.0**tries * (0.5 + jitter(tries) / 2))
+        raise TransientModelError(
+            f"{self._role}: no verdict by {rubric.name} after {TRIES} tries: "
+            f"{verdict.feedback or verdict.evidence or 'the judge gave no cause'}"
+        )
+
+
+class _BoundCodeJudge(_BoundJudge):
+    """The same for a judge in code, whose verdicts are journalled: it may be slow, or change."""
+
+    def __init__(self, role: str, player: OpenJudge, asking: Asking) -> None:
+        super().__init__(role, player.judge, asking)
+        self._weights = player.weights
+        self._digest = player.digest
+
+    async def _conclude(self, case: Case, rubric: Rubric, turn: int) -> Verdict:
+        asking, attempt = self._asking, self._asking.attempt
+        asked = {"case": asdict(case), "rubric": asdict(rubric), "judge": self._digest}
+        key = asking.key(self._weights, asked, turn)
+        found = asking.journal.find(key)
+        if found is not None and isinstance(entry := found[1], VerdictEntry):
+            attempt.calls[turn] = found[0]
+            return entry.verdict
+        began = monotonic()
+        verdict = await super()._conclude(case, rubric, turn)
+        await asking.keep(
+            VerdictEntry(
+                key=key,
+                walk_id=asking.walk_id,
+                step=attempt.step,
+                attempt=attempt.number,
+                turn=turn,
+                node=attempt.node,
+                role=self._role,
+                weights=self._weights,
+                seconds=monotonic() - began,
+                at=_now(),
+                rubric=rubric.name,
+                case=case,
+                verdict=verdict,
+            )
+        )
+        return verdict
+
+
+def bind(role: str, kind: str, player: Role, lanes: Mapping[str, Lane], asking: Asking) -> object:
+    """What a node is handed for `role`: a `Model` or a `Judge` bound to this attempt."""
+    if isinstance(player, OpenJudge):
+        return _BoundCodeJudge(role, player, asking)
+    model: Model = _BoundModel(role, lanes[role], asking)
+    return _BoundJudge(role, ModelJudge(model), asking) if kind == "judge" else model
+
+
+def check_roles(wanted: Mapping[str, str], players: Mapping[str, Role]) -> None:
+    """Raises UsageError unless every role of a graph (name -> kind) has a player that can play."""
+    for role, kind in sorted(wanted.items()):
+        player = players.get(role)
+        if player is None:
+            raise UsageError(f"the graph asks for a {kind} {role!r}: give it --model {role}=SPEC")
+        if kind == "model" and isinstance(player, OpenJudge):
+            raise UsageError(
+                f"{role!r} writes text, and {player.spec!r} can only judge: "
+                f"give it a chat model, as in --model {role}=embedded"
+            )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

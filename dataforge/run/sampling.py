@@ -1,0 +1,50 @@
+"""Every choice of a walk, drawn from a counter instead of a stream.
+
+A draw is a hash of who asks and for what, so it does not depend on what was drawn before it, on
+another walk or on which machine asks. That is what makes a run the same at any concurrency, and
+stopped or not. It costs a hash a draw; it is no source of secrets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Draws"]
+
+_BITS = 128
+_FRACTION = 53
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """The draws of one walk."""
+
+    run_seed: int
+    seed_id: str
+    walk: int
+
+    def below(self, n: int, *path: str | int) -> int:
+        """A number in [0, n), uniform to within n / 2**128; always the same for the same path."""
+        if n < 1:
+            raise ValueError(f"cannot draw below {n}")
+        return self._bits(path) % n
+
+    def unit(self, *path: str | int) -> float:
+        """A number in [0, 1), in steps of 2**-53."""
+        return (self._bits(path) >> (_BITS - _FRACTION)) / (1 << _FRACTION)
+
+    def pick(self, weights: Sequence[float], *path: str | int) -> int:
+        """An index into `weights` (> 0, any scale), drawn in proportion to them."""
+        left = self.unit(*path) * sum(weights)
+        for index, weight in enumerate(weights):
+            left -= weight
+            if left < 0:
+                return index
+        return len(weights) - 1
+
+    def _bits(self, path: tuple[str | int, ...]) -> int:
+        asked = json.dumps([self.run_seed, self.seed_id, self.walk, *path])
+        return int.from_bytes(hashlib.blake2b(asked.encode(), digest_size=_BITS // 8).digest())

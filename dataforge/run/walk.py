@@ -1,0 +1,256 @@
+"""One walk: from a seed to a sample, or to the node that could not keep its promise.
+
+Preconditions are proved by the plan, so what is checked here is what nodes promise. A promise that
+is not kept is tried again, then rejects the walk; a model that does not answer fails it, as does a
+bug in a node; none of that stops the run. Steps of one walk never run at once.
+
+Draws and calls are named by what is chosen and by how often a node has run, not by depth, so a
+graph gives the same samples nested or flattened.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from dataforge.corpus.record import Fact, Turn
+from dataforge.errors import (
+    ContextOverflow,
+    DataForgeError,
+    FatalModelError,
+    RunError,
+    TransientModelError,
+    Unmet,
+)
+from dataforge.plan.action import Action
+from dataforge.plan.graph import Graph
+from dataforge.plan.loop import Loop
+from dataforge.plan.node import Node
+from dataforge.plan.struct import Struct, breach, broken, facts, fill, view
+from dataforge.run.events import Watch
+from dataforge.run.halt import Halt
+from dataforge.run.journal import Journal
+from dataforge.run.lane import Lane
+from dataforge.run.loop import run_loop
+from dataforge.run.roles import Asking, Role, bind
+from dataforge.run.sampling import Draws
+from dataforge.run.state import Record, Rejected, after, entry
+from dataforge.run.trace import Attempt, Outcome, WalkEnd
+
+__all__ = ["Ground", "Walk"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What all walks of a run share."""
+
+    graph: Graph
+    fingerprint: str
+    players: Mapping[str, Role]
+    lanes: Mapping[str, Lane]
+    journal: Journal
+    halt: Halt
+    watch: Watch
+
+
+class Walk:
+    """One walk, to be made once."""
+
+    def __init__(self, ground: Ground, walk_id: str, draws: Draws, passage: str) -> None:
+        self._ground = ground
+        self._id = walk_id
+        self._passage = passage
+        self._draws = draws
+        self._attempts: list[Attempt] = []
+        self._ran: Counter[str] = Counter()
+        self._writers: dict[str, str] = {}
+        self._literal: dict[str, bool] = {}
+        self._choices = 0
+        self._depth = 0
+        self._at = ground.graph.name
+
+    async def make(self, seed: Record) -> WalkEnd:
+        """Walks from a seed's fields; how it ended. Raises only what is to stop the run."""
+        try:
+            record = await self.follow(self._ground.graph, seed)
+            messages = _messages(record)
+        except Rejected as error:
+            return self._ended("rejected", error.node, error.reason, error.detail)
+        except (FatalModelError, RunError):
+            raise
+        except Exception as error:
+            return self._ended("failed", self._at, *_failure(error))
+        score = record.get("score")
+        return self._ended("accepted").model_copy(
+            update={
+                "messages": messages,
+                "facts": self._facts(record),
+                "score": score if isinstance(score, float) else None,
+            }
+        )
+
+    async def follow(self, graph: Graph, record: Record) -> Record:
+        """Runs a graph from its source to its target, choosing among what can still get there."""
+        self._depth += 1
+        state = graph.start
+        while choices := graph.choices(state):
+            action, state = choices[self._choose([action for action, _ in choices])]
+            record = after(action.postconditions, record, await self._act(action, record))
+            if self._depth == 1:
+                self._note(action)
+        self._depth -= 1
+        return record
+
+    def writer(self, field: str) -> str:
+        """The node that last wrote a field."""
+        return self._writers.get(field, self._at)
+
+    def mark(self) -> tuple[int, int]:
+        """Where the walk stands, to come back to."""
+        return len(self._attempts), self._choices
+
+    def rewind(self, mark: tuple[int, int]) -> None:
+        """Takes back what was done since the mark; the same way will be taken again."""
+        begun, self._choices = mark
+        for attempt in self._attempts[begun:]:
+            attempt.superseded = True
+
+    def _choose(self, actions: Sequence[Action]) -> int:
+        if len(actions) == 1:
+            return 0
+        self._choices += 1
+        return self._draws.pick([action.weight for action in actions], "choice", self._choices)
+
+    async def _act(self, action: Action, record: Record) -> Record:
+        match action:
+            case Node():
+                return await self._step(action, record)
+            case Loop():
+                return await run_loop(action, record, self)
+            case Graph():
+                return await self.follow(action, entry(action.preconditions, record))
+        raise TypeError(f"{action.name}: a {type(action).__name__} cannot be run")
+
+    async def _step(self, node: Node[Struct, Struct], record: Record) -> Record:
+        self._at = node.name
+        step = f"{node.name}#{self._ran[node.name]}"
+        self._ran[node.name] += 1
+        taken = self._taken(node, step, record)
+        unmet = Unmet("no attempt")
+        for number in range(1, node.attempts + 1):
+            attempt = Attempt(node.name, step, number)
+            self._attempts.append(attempt)
+            try:
+                made = _kept(node, await node(taken, **self._given(node, attempt)))
+            except ContextOverflow as error:
+                # The same prompt will not fit the next time either.
+                attempt.unmet = str(error)
+                raise Rejected(node.name, "does not fit the model's context", str(error)) from error
+            except ValidationError as error:
+                unmet = _broken(node, error)
+            except Unmet as error:
+                unmet = error
+            else:
+                self._writers |= dict.fromkeys(node.postconditions, node.name)
+                return made
+            attempt.unmet = str(unmet)
+            attempt.superseded = number < node.attempts
+        raise Rejected(node.name, unmet.reason, unmet.detail)
+
+    def _taken(self, node: Node[Struct, Struct], step: str, record: Record) -> Struct:
+        try:
+            return fill(node.takes, record)
+        except Unmet as error:
+            if self._attempts:
+                raise RuntimeError(
+                    f"the plan promised what the record does not hold: {error}"
+                ) from error
+            # Nothing has run yet, so this is the gate that turns a seed away.
+            self._attempts.append(Attempt(node.name, step, 1, unmet=str(error)))
+            raise Rejected(node.name, error.reason, error.detail) from error
+
+    def _given(self, node: Node[Struct, Struct], attempt: Attempt) -> dict[str, object]:
+        ground = self._ground
+        asking = Asking(self._id, self._draws, ground.journal, ground.halt, ground.watch, attempt)
+        return {
+            role: bind(role, kind, ground.players[role], ground.lanes, asking)
+            for role, kind in node.roles.items()
+        }
+
+    def _note(self, action: Action) -> None:
+        for field, shape in action.postconditions.items():
+            self._literal[field] = shape is not None and shape.values is not None
+
+    def _facts(self, record: Record) -> dict[str, Fact]:
+        return {
+            field: value
+            for field, literal in sorted(self._literal.items())
+            if literal and isinstance(value := record.get(field), str | int | float | bool)
+        }
+
+    def _ended(
+        self, outcome: Outcome, node: str = "", reason: str = "", detail: str = ""
+    ) -> WalkEnd:
+        return WalkEnd(
+            id=self._id,
+            fingerprint=self._ground.fingerprint,
+            seed_id=self._draws.seed_id,
+            walk=self._draws.walk,
+            passage=self._passage,
+            outcome=outcome,
+            node=node,
+            reason=reason,
+            detail=detail,
+            attempts=tuple(self._attempts),
+        )
+
+
+def _kept(node: Node[Struct, Struct], made: Struct) -> Record:
+    """What a node made, if it is what the node promised; else `Unmet`."""
+    if not isinstance(made, node.makes):
+        raise TypeError(f"returned {view(made)}, not {node.makes.__name__}")
+    given = facts(made)
+    unmet = breach(node.postconditions, given)
+    if unmet is not None:
+        raise unmet
+    return given
+
+
+def _broken(node: Node[Struct, Struct], error: ValidationError) -> Unmet:
+    if error.title == node.makes.__name__:
+        return broken(node.makes, error)
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return Unmet(f"{error.title}: {place or 'value'}: {first['msg']}", view(first["input"]))
+
+
+def _failure(error: Exception) -> tuple[str, str]:
+    """A countable phrase for a failure, and what was found."""
+    if isinstance(error, TransientModelError):
+        return "the model kept failing", str(error)
+    if isinstance(error, DataForgeError):
+        return type(error).__name__, str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return type(error).__name__, f"{error} ({Path(frame.filename).name}:{frame.lineno})"
+
+
+def _messages(record: Record) -> tuple[Turn, ...]:
+    said = record.get("messages")
+    if not isinstance(said, Sequence) or isinstance(said, str):
+        raise TypeError(f"the graph's `messages` are {view(said)}, not a list of turns")
+    return tuple(_turn(each) for each in said)
+
+
+def _turn(each: object) -> Turn:
+    if isinstance(each, Mapping):
+        role, content = each.get("role"), each.get("content")
+    else:
+        role, content = getattr(each, "role", None), getattr(each, "content", None)
+    if not isinstance(role, str) or not isinstance(content, str):
+        raise TypeError(f"a turn of `messages` needs a role and a content: {view(each)}")
+    return Turn(role, content)

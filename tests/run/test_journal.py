@@ -1,0 +1,130 @@
+"""A journal finds what is on disk, whole, under everything that shaped it, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataforge.models.base import Message, Params, Reply
+from dataforge.models.judge import Case
+from dataforge.run.journal import ChatEntry, Entry, Journal, VerdictEntry, call_key, clean
+from dataforge.verifiers.verdict import Verdict
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+def chat(number: int, text: str = "reply", walk_id: str = "w0") -> ChatEntry:
+    return ChatEntry(
+        key=f"key-{number}",
+        walk_id=walk_id,
+        step="ask#0",
+        attempt=1,
+        turn=number,
+        node="ask",
+        role="writer",
+        weights="voice",
+        seconds=0.25,
+        at="2025-01-01T00:00:00.000+00:00",
+        messages=(Message("user", text),),
+        params=Params(schema={"type": "object"}),
+        reply=Reply(text=text, finish="length", tokens_in=3, tokens_out=4),
+    )
+
+
+def verdict(number: int) -> VerdictEntry:
+    return VerdictEntry(
+        key=f"key-{number}",
+        walk_id="w0",
+        step="judge#0",
+        attempt=1,
+        turn=number,
+        node="judge",
+        role="judge",
+        weights="coin",
+        seconds=0.25,
+        at="2025-01-01T00:00:00.000+00:00",
+        rubric="answer/sound",
+        case=Case(instruction="ask", answer="told"),
+        verdict=Verdict(
+            "pass", 0.5, scores={"sense": None}, evidence={"found": [1, 2]}, verifier="coin"
+        ),
+    )
+
+
+async def written(path: Path, entries: list[Entry]) -> None:
+    journal = Journal.open(path, lambda walk_id: True)
+    await asyncio.gather(*(journal.add(entry) for entry in entries))
+    await journal.close()
+
+
+@given(st.lists(TEXT, max_size=6), st.data())
+def test_of_a_torn_journal_a_prefix_of_the_calls_is_found(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], data: st.DataObject
+) -> None:
+    entries: list[Entry] = [chat(number, text) for number, text in enumerate(texts)]
+    path = tmp_path_factory.mktemp("journal") / "calls.jsonl"
+    asyncio.run(written(path, entries))
+    kept = data.draw(st.integers(0, path.stat().st_size))
+    path.write_bytes(path.read_bytes()[:kept])
+
+    async def found() -> list[Entry | None]:
+        journal = Journal.open(path, lambda walk_id: True)
+        hits = [journal.find(entry.key) for entry in entries]
+        await journal.close()
+        return [None if hit is None else hit[1] for hit in hits]
+
+    hits = asyncio.run(found())
+    whole = sum(hit is not None for hit in hits)
+    assert hits == [*entries[:whole], *[None] * (len(entries) - whole)]
+
+
+async def test_both_kinds_of_entry_come_back_as_they_were(tmp_path: Path) -> None:
+    entries: list[Entry] = [chat(0, "ünï\u2028 \n\0 end"), verdict(1)]
+    await written(tmp_path / "calls.jsonl", entries)
+    journal = Journal.open(tmp_path / "calls.jsonl", lambda walk_id: True)
+    assert [hit[1] for entry in entries if (hit := journal.find(entry.key))] == entries
+    await journal.close()
+
+
+async def test_calls_of_walks_that_ended_are_not_held(tmp_path: Path) -> None:
+    entries: list[Entry] = [chat(0, walk_id="ended"), chat(1, walk_id="open")]
+    await written(tmp_path / "calls.jsonl", entries)
+    journal = Journal.open(tmp_path / "calls.jsonl", lambda walk_id: walk_id == "open")
+    assert journal.find("key-0") is None
+    assert journal.find("key-1") is not None
+    await journal.close()
+
+
+def test_a_key_covers_whatever_shapes_a_call() -> None:
+    asked = {"messages": [{"role": "user", "content": "hello"}], "params": {"seed": 1}}
+    other = {"messages": [{"role": "user", "content": "hello"}], "params": {"seed": 2}}
+    keys = {
+        call_key("weights", asked, "walk", "ask#0", 1, 0),
+        call_key("others", asked, "walk", "ask#0", 1, 0),
+        call_key("weights", other, "walk", "ask#0", 1, 0),
+        call_key("weights", asked, "walk2", "ask#0", 1, 0),
+        call_key("weights", asked, "walk", "ask#1", 1, 0),
+        call_key("weights", asked, "walk", "ask#0", 2, 0),
+        call_key("weights", asked, "walk", "ask#0", 1, 1),
+    }
+    assert len(keys) == 7
+    turned = {"params": {"seed": 1}, "messages": [{"content": "hello", "role": "user"}]}
+    assert call_key("weights", turned, "walk", "ask#0", 1, 0) in keys
+
+
+@given(st.text())
+def test_a_clean_text_can_be_written_and_keeps_all_that_could(text: str) -> None:
+    cleaned = clean(text)
+    cleaned.encode()
+    assert clean(cleaned) == cleaned
+    if all(not 0xD800 <= ord(character) <= 0xDFFF for character in text):
+        assert cleaned == text
+
+
+def test_only_the_lone_surrogate_is_replaced() -> None:
+    assert clean("a\ud800bc") == "a\ufffdbc"
+    assert clean("a\ud83d\ude00b") == "a\U0001f600b"
