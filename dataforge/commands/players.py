@@ -1,0 +1,87 @@
+"""Who plays a graph's roles: from `--model role=spec` and the graph's defaults to opened models.
+
+Roles with the same spec share one opened model, and so its limit on calls at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from dataforge.errors import UsageError
+
+if TYPE_CHECKING:
+    from dataforge.library.root import Library
+    from dataforge.run.roles import Role
+
+__all__ = ["bindings", "judge_card", "open_players", "specs"]
+
+_CODE = "code:"
+
+
+def bindings(given: Iterable[str]) -> dict[str, str]:
+    """Role -> spec of `ROLE=SPEC` arguments; UsageError for one that is none or said twice."""
+    bound: dict[str, str] = {}
+    for each in given:
+        role, equals, spec = each.partition("=")
+        if not (role and equals and spec):
+            raise UsageError(f"--model {each}: write ROLE=SPEC, as in --model answerer=embedded")
+        if bound.setdefault(role, spec) != spec:
+            raise UsageError(f"--model: role {role!r} is given both {bound[role]} and {spec}")
+    return bound
+
+
+def specs(
+    roles: Iterable[str], defaults: Mapping[str, str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """Role -> spec for every role of a graph; UsageError for one unknown or left open."""
+    wanted = sorted(roles)
+    for role in given:
+        if role not in wanted:
+            near = get_close_matches(role, wanted, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            raise UsageError(
+                f"--model {role}=…: the graph has no role {role!r}{hint} "
+                f"Its roles: {', '.join(wanted) or 'none'}"
+            )
+    chosen = {**defaults, **given}
+    for role in wanted:
+        if role not in chosen:
+            raise UsageError(f"role {role!r} has no model: give --model {role}=SPEC")
+    return {role: chosen[role] for role in wanted}
+
+
+async def open_players(
+    chosen: Mapping[str, str], library: Library, stack: AsyncExitStack, say: Callable[[str], None]
+) -> dict[str, Role]:
+    """Role -> the opened model or judge; `stack` closes them."""
+    from dataforge.library.judges import load_code_judge
+    from dataforge.models.specs import open_model
+    from dataforge.run.roles import OpenJudge, OpenModel
+
+    opened: dict[str, Role] = {}
+    for spec in dict.fromkeys(chosen.values()):
+        playing = [each for each, named in chosen.items() if named == spec]
+        say(f"opening {spec} for {', '.join(playing)}")
+        if spec.startswith(_CODE):
+            judge = load_code_judge(spec.removeprefix(_CODE), library)
+            opened[spec] = OpenJudge(spec, judge.judge, judge.weights, judge.digest)
+        else:
+            transport = open_model(spec)
+            stack.push_async_callback(transport.close)
+            opened[spec] = OpenModel(spec, transport)
+    return {role: opened[spec] for role, spec in chosen.items()}
+
+
+def judge_card(chosen: Mapping[str, str], library: Library) -> str:
+    """What was measured of the code judges that play, as text; empty when there are none."""
+    from dataforge.evals.card import load_card, say_card, stale
+
+    cards = []
+    for spec in sorted({spec for spec in chosen.values() if spec.startswith(_CODE)}):
+        file = library.find("judges", spec.removeprefix(_CODE), ".py")
+        card = load_card(file)
+        cards.append(say_card(card, stale(card, file) if card else ()))
+    return "\n\n".join(cards)

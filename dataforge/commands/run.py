@@ -1,0 +1,313 @@
+"""`dataforge run`: walks a graph over seeds until every walk has ended, and resumes by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import signal
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dataforge.commands.options import library_option
+from dataforge.commands.players import bindings, judge_card, open_players, specs
+from dataforge.errors import DataForgeError, LibraryError, UsageError
+
+if TYPE_CHECKING:
+    from dataforge.commands.progress import Live
+    from dataforge.library.graphs import LoadedGraph
+    from dataforge.library.root import Library
+    from dataforge.library.seeds import SeedFile
+    from dataforge.run.halt import Halt
+    from dataforge.run.report import Report
+    from dataforge.run.roles import Role
+
+__all__ = ["Request", "Stop", "command", "door", "run", "show_table"]
+
+_SEEDS = (".jsonl", ".gz", ".parquet")
+_SKIPPED_SHOWN = 3
+_MOST_WALKS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a user asks of a run."""
+
+    graph: str
+    """Name or path."""
+    out: Path
+    library: Path | None = None
+    seeds: Path | None = None
+    """None: those of the library."""
+    passage_field: str | None = None
+    walks: int | None = None
+    """In all; None: `per_seed` for each."""
+    per_seed: int = 1
+    run_seed: int = 0
+    models: Mapping[str, str] = field(default_factory=dict)
+    """Role -> spec, over those of the graph."""
+    concurrency: int | None = None
+    allow_shared_weights: bool = False
+    accept_changes: bool = False
+
+
+class Stop(click.exceptions.Exit):
+    """The user stopped a run; everything finished is on disk."""
+
+    def __init__(self) -> None:
+        super().__init__(130)
+
+
+@click.command(name="run")
+@click.argument("graph")
+@click.option(
+    "--seeds",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Passages: .jsonl, .jsonl.gz, .parquet, or a folder of .txt and .md. "
+    "Default: those that come with the library.",
+)
+@click.option(
+    "--field", "passage_field", metavar="NAME", help="Field of the seeds that holds the passage."
+)
+@click.option(
+    "--walks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many walks in all. Fewer than seeds: spread over them by --seed; more: several a "
+    "seed. A larger N later only adds to a run.",
+)
+@click.option(
+    "--per-seed",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="How many walks from each seed. Default: 1.",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/GRAPH.")
+@click.option("--seed", "run_seed", type=int, default=0, show_default=True, help="Decides draws.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="ROLE=SPEC",
+    help="Who plays a role: embedded, gguf:/path/model.gguf, http://host:port/v1#name, "
+    "openai/gpt-4o-mini, vllm:name, code:judge. Repeatable.",
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Most walks in flight. Changes the speed and nothing else. Default: by the models.",
+)
+@click.option(
+    "--allow-shared-weights",
+    is_flag=True,
+    help="Let a judge judge what its own weights wrote; the run's record says so.",
+)
+@click.option(
+    "--accept-changes",
+    is_flag=True,
+    help="Continue a run though its graph, models or seeds have changed: walks what they change "
+    "again, and repeats no call that stays the same.",
+)
+@library_option
+def command(
+    graph: str,
+    seeds: Path | None,
+    passage_field: str | None,
+    walks: int | None,
+    per_seed: int | None,
+    out: Path | None,
+    run_seed: int,
+    models: tuple[str, ...],
+    concurrency: int | None,
+    allow_shared_weights: bool,
+    accept_changes: bool,
+    library: Path | None,
+) -> None:
+    """Walks GRAPH, by name or path, over seed passages; what passes its judges is the corpus.
+
+    Every finished model call is on disk before anything depends on it. Stop a run however you
+    like: the same command continues it and repeats no finished call. The same seeds, --seed and
+    replies give the same corpus, byte for byte.
+
+    In the run directory: corpus.parquet (accepted conversations), calls.parquet (every call behind
+    them), report.md and report.json, and the logs calls.jsonl and walks.jsonl.
+
+    \b
+    Examples:
+      dataforge run single_turn_qa --walks 20
+      dataforge run single_turn_qa --seeds pages.jsonl.gz --field text --per-seed 2
+      dataforge run single_turn_qa --model answerer=http://localhost:8000/v1#qwen3-8b
+    """
+    if walks is not None and per_seed is not None:
+        raise UsageError("--walks and --per-seed both say how many walks; give one of them")
+    request = Request(
+        graph=graph,
+        out=out or Path("runs") / Path(graph).stem,
+        library=library,
+        seeds=seeds,
+        passage_field=passage_field,
+        walks=walks,
+        per_seed=per_seed or 1,
+        run_seed=run_seed,
+        models=bindings(models),
+        concurrency=concurrency,
+        allow_shared_weights=allow_shared_weights,
+        accept_changes=accept_changes,
+    )
+    report = run(request)
+    click.echo(f"\ncorpus   {request.out / 'corpus.parquet'}")
+    click.echo(f"calls    {request.out / 'calls.parquet'}")
+    click.echo(f"report   {request.out / 'report.md'}")
+    if report.accepted:
+        click.echo(f"\nnext: {door()} show --run {request.out}    {door()} pack {request.out}")
+
+
+def run(request: Request, *, show: bool = True) -> Report:
+    """Makes or continues a run, showing how it goes, then (`show`) its table.
+
+    Raises `Stop` when the user stopped it, DataForgeError when no walk was accepted; either way the
+    table has been shown.
+    """
+    from dataforge.commands.progress import Live
+    from dataforge.library.graphs import load_graph
+    from dataforge.library.root import find_library
+
+    library = find_library(request.library)
+    loaded = load_graph(request.graph, library)
+    try:
+        with Live() as live:
+            report = asyncio.run(_go(request, live, library, loaded))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        raise _stop("stopped at once") from None
+    if show or report.pending or not report.accepted:
+        show_table(report)
+    if report.pending:
+        raise _stop(f"stopped with {report.pending:,} walks to go")
+    if report.failed:
+        click.echo(f"\n{report.failed:,} walks failed; the same command tries them again", err=True)
+    if not report.accepted:
+        raise DataForgeError("no walk was accepted; the table says which node turned them away")
+    return report
+
+
+def door() -> str:
+    """How the user called this program, for lines to be copied."""
+    script = Path(sys.argv[0])
+    return f"python {shlex.quote(str(script))}" if script.suffix == ".py" else "dataforge"
+
+
+def show_table(report: Report) -> None:
+    """Prints a report's table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from dataforge.run.report import table
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(justify="right")
+    grid.add_column(overflow="fold")
+    for row in table(report):
+        grid.add_row(*row)
+    Console(markup=False, highlight=False).print(grid)
+
+
+async def _go(request: Request, live: Live, library: Library, loaded: LoadedGraph) -> Report:
+    from dataforge.run.forge import Order, forge
+    from dataforge.run.halt import Halt
+
+    graph = loaded.graph
+    chosen = specs(graph.roles, loaded.roles, request.models)
+    found = _read_seeds(request, library)
+    for line in (*_notices(request.graph, loaded), *_skipped(found)):
+        live.say(f"notice: {line}")
+    halt = Halt()
+    _mind_signals(halt, live)
+    async with AsyncExitStack() as stack:
+        players = await open_players(chosen, library, stack, live.say)
+        order = Order(
+            graph=graph,
+            players=players,
+            seeds=found.seeds,
+            seeds_path=str(found.path),
+            walks=request.walks or request.per_seed * len(found.seeds),
+            run_seed=request.run_seed,
+            concurrency=request.concurrency or _concurrency(players.values()),
+            allow_shared_weights=request.allow_shared_weights,
+            accept_changes=request.accept_changes,
+            judge_card=judge_card(chosen, library),
+            skipped_seeds=[str(line) for line in found.skipped],
+        )
+        return await forge(order, request.out, live, halt)
+
+
+def _mind_signals(halt: Halt, live: Live) -> None:
+    """Ctrl-C or SIGTERM once finishes the calls in flight; twice stops at once."""
+    task = asyncio.current_task()
+
+    def stop() -> None:
+        if halt.asked and task is not None:
+            task.cancel()
+            return
+        halt.stop()
+        live.say("stopping once the calls in flight are done; Ctrl-C again stops at once")
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, stop)
+
+
+def _read_seeds(request: Request, library: Library) -> SeedFile:
+    from dataforge.library.seeds import read_seeds
+
+    return read_seeds(request.seeds or _bundled(library), request.passage_field)
+
+
+def _bundled(library: Library) -> Path:
+    """The seeds of the uppermost layer that has any."""
+    for layer in library.layers():
+        files = layer.files("seeds", *_SEEDS)
+        if len(files) > 1:
+            named = ", ".join(str(file) for file in files)
+            raise LibraryError(f"several files of seeds, name one with --seeds: {named}")
+        if files:
+            return files[0]
+    raise LibraryError("no seeds come with the library: name yours with --seeds PATH")
+
+
+def _notices(name: str, loaded: LoadedGraph) -> list[str]:
+    """That the graph has something to say, which `check` says in full."""
+    count = len(loaded.notices)
+    if not count:
+        return []
+    return [f"{count} of graph {loaded.graph.name}: `{door()} check {name}` says which"]
+
+
+def _skipped(found: SeedFile) -> list[str]:
+    """What to say of lines that could not be used."""
+    if not found.skipped:
+        return []
+    first = [str(line) for line in found.skipped[:_SKIPPED_SHOWN]]
+    more = len(found.skipped) - len(first)
+    rest = [f"and {more:,} more, all in report.json"] if more else []
+    return [f"{len(found.skipped):,} seeds could not be used and are left out", *first, *rest]
+
+
+def _concurrency(players: Iterable[Role]) -> int:
+    """Enough walks to keep every model busy while others are judged."""
+    from dataforge.run.roles import OpenModel
+
+    limits = {id(p.transport): p.transport.limit for p in players if isinstance(p, OpenModel)}
+    return min(_MOST_WALKS, 2 * sum(limits.values()) + 2)
+
+
+def _stop(what: str) -> Stop:
+    again = f"{door()} {shlex.join(sys.argv[1:])}"
+    click.echo(f"\n{what}; what was finished is on disk. To continue:\n  {again}", err=True)
+    return Stop()
