@@ -13,6 +13,7 @@ from typing import Annotated
 from annotated_types import MaxLen, MinLen
 
 from dataforge import Struct, Unmet, node
+from dataforge.verifiers.truncation import truncation
 
 
 class Passage(Struct):
@@ -39,6 +40,12 @@ async def gate(seen: Passage) -> Nothing:
         raise Unmet("mostly markup or numbers", f"{letters:.0%} letters")
     if (longest := max(map(len, re.findall(r"[!-~]+", passage)), default=0)) > 120:
         raise Unmet("not words", f"a run of {longest} characters without a space")
+    if len(re.findall(r"[|\u203a\xbb\u2022\xb7]", passage)) > len(passage) / 60:
+        raise Unmet("a menu", "more separators than a text has")
+    words = Counter(re.findall(r"\w+", passage.casefold()))
+    word, times = words.most_common(1)[0]
+    if times > max(20, 0.2 * words.total()):
+        raise Unmet("one word over and over", f"{word!r} {times} times")
     sentences = [part.strip().casefold() for part in re.split(r"[.!?。\n]+", passage)]
     sentences = [sentence for sentence in sentences if len(sentence) > 15]
     if not sentences:
@@ -46,4 +53,6 @@ async def gate(seen: Passage) -> Nothing:
     repeated = 1 - len(Counter(sentences)) / len(sentences)
     if repeated > 0.3:
         raise Unmet("repeats itself", f"{repeated:.0%} of its sentences stand there before")
+    if passage[0].islower() and truncation(passage).cut:
+        raise Unmet("a fragment", f"begins with {passage[:20]!r} and is cut at its end")
     return Nothing()
