@@ -16,8 +16,8 @@ from dataforge.commands.options import library_option
 __all__ = ["command"]
 
 _GRAPH = "single_turn_qa"
-_WALKS = 16
-_STEPS = 8
+_WALKS = 20
+_STEPS = 6
 _CAPACITY = 1_024
 
 _TINY = """\

@@ -1,0 +1,5 @@
+"""`python -m dataforge …` is `dataforge …`."""
+
+from dataforge.commands.app import main
+
+main()
