@@ -58,9 +58,13 @@ async def open_players(
 ) -> dict[str, Role]:
     """Role -> the opened model or judge; `stack` closes them."""
     from dataforge.library.judges import load_code_judge
-    from dataforge.models.specs import open_model
+    from dataforge.models.specs import open_model, read_spec
     from dataforge.run.roles import OpenJudge, OpenModel
 
+    # Opening a model takes seconds: a misspelt spec is told first.
+    for spec in chosen.values():
+        if not spec.startswith(_CODE):
+            read_spec(spec)
     opened: dict[str, Role] = {}
     for spec in dict.fromkeys(chosen.values()):
         playing = [each for each, named in chosen.items() if named == spec]

@@ -77,6 +77,12 @@ def _literal(table: Table, field: str, value: object, words: Mapping[str, Templa
             f"{value!r} is no condition; write a text or a list of texts for choices, or a table "
             f"such as {{ type = 'str', min_len = 1 }}",
         )
+    if isinstance(value, str) and value in _TYPES:
+        table.refuse(
+            field,
+            f"{value!r} would be that very text; for any {value} write {{ type = {value!r} }}, "
+            f"for the text itself {{ choices = [{value!r}] }}",
+        )
     return Literal[tuple(_worded(table, field, choice, words) for choice in choices)]
 
 

@@ -147,7 +147,7 @@ def _rubric(name: str, table: Table) -> Rubric:
         pass_mark=table.number("pass_mark", 0.6, high=1.0),
         floor=table.number("floor", 0.4, high=1.0),
         scale=table.whole("scale", 5, low=2, high=100),
-        max_tokens=table.whole("max_tokens", 400),
+        max_tokens=table.whole("max_tokens", 800),
     )
 
 

@@ -61,7 +61,7 @@ class Rubric:
     """Least score of any one criterion that passes."""
     scale: int = 5
     """Marks run from 1 to this."""
-    max_tokens: int = 400
+    max_tokens: int = 800
 
 
 class Judge(Protocol):

@@ -52,7 +52,8 @@ async def run_loop(loop: Loop, record: Record, rounds: Rounds) -> Record:
             return made
         unmet = found
         said = made.get(loop.critique) if loop.critique else None
-        critique = {} if said is None else {CRITIQUE: said}
+        # A verdict that could not be parsed has nothing to say.
+        critique = {CRITIQUE: said} if said else {}
     raise _out_of_rounds(loop, made, unmet, rounds)
 
 

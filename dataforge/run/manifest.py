@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dataforge.corpus.atomic import replace_file
-from dataforge.errors import RunError, RunMismatch
+from dataforge.errors import InputError, RunError, RunMismatch
 from dataforge.plan.action import leaves
 from dataforge.plan.graph import Graph
 from dataforge.run.roles import OpenJudge, Role
@@ -153,10 +153,10 @@ def settle(folder: Path, now: Manifest, accept_changes: bool) -> Manifest:
 
 
 def load_manifest(folder: Path) -> Manifest:
-    """The manifest of a run directory; RunError if it is none or of another format."""
+    """The manifest of a run directory; InputError if it is none, RunError if it is unreadable."""
     path = folder / "run.json"
     if not path.is_file():
-        raise RunError(f"{folder}: no run.json here, so no run; `dataforge run` begins one")
+        raise InputError(f"{folder}: no run.json here, so no run; `dataforge run` begins one")
     try:
         manifest = Manifest.model_validate_json(path.read_bytes())
     except ValidationError as error:

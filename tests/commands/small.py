@@ -15,7 +15,7 @@ role = "writer"
 attempts = 2
 prompt = "{style}: {passage}"
 writes.text = "{reply}"
-preconditions.passage = "str"
+preconditions.passage = { type = "str" }
 postconditions.text = { type = "str", min_len = 5 }
 postconditions.form = "{name}"
 
@@ -157,7 +157,7 @@ def reply(messages: list[dict[str, str]], params: dict[str, object]) -> str:
 def make_library(folder: Path, seeds: int = 8) -> Path:
     """Writes the library into `folder`, its scripted model beside it, and gives `folder`."""
     for name, text in {
-        "nodes/transform.toml": NODES.replace('"str"', '{ type = "str" }', 1),
+        "nodes/transform.toml": NODES,
         "nodes/steps.py": STEPS,
         "graphs/small.toml": GRAPH.replace("voice.py", str(folder / "voice.py")),
         "judges/coin.py": JUDGE,

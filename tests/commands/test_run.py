@@ -65,6 +65,7 @@ def test_the_users_own_seeds_and_field_are_read_and_bad_lines_listed(
         (["run", "small", "--model", "answrer=embedded"], "did you mean 'answerer'? Its roles: "),
         (["run", "small", "--model", "answerer"], "write ROLE=SPEC"),
         (["run", "small", "--model", "answerer=no-such-model"], "no-such-model"),
+        (["run", "small", "--model", "writer=no-such-model"], "no-such-model"),
         (["run", "small", "--model", "judge=code:none"], "judges/none"),
         (["run", "small", "--model", "writer=code:coin"], "can only judge"),
         (["run", "small", "--walks", "3", "--per-seed", "2"], "give one of them"),

@@ -52,4 +52,4 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     nothing = dataforge("show")
     assert (nothing.exit_code, "name one with --run DIR" in nothing.output) == (2, True)
     nowhere = dataforge("show", "abc", "--run", "nowhere")
-    assert "no run.json here" in nowhere.output
+    assert (nowhere.exit_code, "no run.json here" in nowhere.output) == (2, True)

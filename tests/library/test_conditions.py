@@ -56,6 +56,7 @@ def test_an_absent_field_has_no_shape(tmp_path: Path) -> None:
     [
         ("f = 1.5", "f: 1.5 is no condition; write a text or a list of texts for choices"),
         ("f = []", "f: [] is no condition"),
+        ("f = 'str'", "f: 'str' would be that very text; for any str write { type = 'str' }"),
         ("f = { min_len = 3 }", "f.type: a condition needs type, choices or absent"),
         ("f = { type = 'string' }", "f.type: 'string' is no type here; did you mean 'str'?"),
         ("f = { type = 'str', minlen = 3 }", "f.minlen: there is no such key of a condition; did"),

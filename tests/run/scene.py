@@ -119,7 +119,8 @@ async def ask(seen: Text, *, writer: Model) -> Asked:
 
 @node(attempts=2)
 async def answer(seen: Answerable, *, answerer: Model) -> Answered:
-    words = f"{seen.instruction} {seen.text} {seen.critique or ''}"
+    heard = "" if seen.critique is None else f" ({seen.critique})"
+    words = f"{seen.instruction} {seen.text}{heard}"
     return Answered(answer=await told(answerer, words))
 
 

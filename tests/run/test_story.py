@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dataforge.corpus.store import read_calls, read_samples
-from dataforge.errors import InputError, RunError
+from dataforge.errors import InputError
 from dataforge.run.story import find_walk, tell, tell_data
 from tests.run.scene import order, run
 
@@ -69,5 +69,5 @@ async def test_an_id_of_no_walk_or_of_several_is_said(made: Path) -> None:
 
 
 async def test_a_folder_that_is_no_run_is_said(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"no run.json here"):
+    with pytest.raises(InputError, match=r"no run.json here"):
         find_walk(tmp_path, "a")

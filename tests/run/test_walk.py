@@ -183,9 +183,23 @@ async def test_a_loop_starts_each_round_afresh_with_the_critique_of_the_last(
     assert ending(report) == ("rejected", "judge/grounded", "fail after 3 attempts")
     assert only_walk(tmp_path)["detail"] == "objection 3"
     rounds = voice.asked[-3:]
-    first = rounds[0].rstrip()
-    assert rounds == [f"{first} ", f"{first} objection 1", f"{first} objection 2"]
+    first = rounds[0]
+    assert rounds == [first, f"{first} (objection 1)", f"{first} (objection 2)"]
     assert len(set(judge.cases)) == 3
+
+
+class Speechless(Never):
+    """A judge that cannot decide, and so has nothing to say."""
+
+    async def judge(self, case: Case, rubric: Rubric) -> Verdict:
+        return Verdict("undecided")
+
+
+async def test_a_judge_with_nothing_to_say_leaves_no_critique(tmp_path: Path) -> None:
+    voice = Voice()
+    report = await run(judged_by(Speechless(), voice), tmp_path)
+    assert ending(report) == ("rejected", "judge/grounded", "undecided after 3 attempts")
+    assert len(set(voice.asked[-3:])) == 1
 
 
 async def test_earlier_rounds_are_superseded_and_kept(tmp_path: Path) -> None:
