@@ -20,6 +20,7 @@ __all__ = [
     "NodeOnNoWalk",
     "PackingError",
     "RateLimited",
+    "RequestRefused",
     "RunError",
     "RunLocked",
     "RunMismatch",
@@ -108,6 +109,10 @@ class SharedWeights(ModelError):
 
 class ContextOverflow(ModelError):
     """The prompt and the reply asked for do not fit in the model's context."""
+
+
+class RequestRefused(ModelError):
+    """A model refuses this one request, by a content filter say; others it may take."""
 
 
 class RateLimited(ModelError):

@@ -119,7 +119,7 @@ def _rubric_node(name: str, table: Table) -> AnyNode:
         roles={role: "judge"},
         settings={"pass_mark": rubric.pass_mark, "floor": rubric.floor},
         setting_types={"pass_mark": _MARK, "floor": _MARK},
-        attempts=table.whole("attempts", 1, high=100),
+        attempts=table.whole("attempts", 2, high=100),
         weight=table.number("weight", 1.0, low=1e-9),
         tags=frozenset(table.texts("tags")),
         judges=judged,

@@ -18,6 +18,7 @@ from typing import cast
 from dataforge.errors import Unmet
 from dataforge.library.template import Template
 from dataforge.models.base import Message, Model, Reply
+from dataforge.models.text import reply_json
 from dataforge.plan.struct import Struct, facts, fill, view
 from dataforge.verifiers.quotation import longest_shared_run
 
@@ -121,7 +122,7 @@ class Prompt:
     def _opened(self, text: str) -> str:
         """The text within the JSON asked for, which begins as it must."""
         try:
-            found = json.loads(text)
+            found = reply_json(text)
         except ValueError:
             found = None
         if not (isinstance(found, dict) and found.keys() == {"reply"}):

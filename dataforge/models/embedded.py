@@ -12,8 +12,10 @@ Measured with SmolLM2-135M on two cores: a core reads 140 tokens or writes 70 a 
 1,500 tokens takes 11 s. An engine opens in 0.5 s and holds 110 MB beside the weights.
 
 The prompt is made by the chat template inside the file; a file without one is a base model and is
-refused. Sampling is llama.cpp's own beyond what `Params` says: the 40 likeliest tokens, of at least
-5 % of the likeliest's probability. No GPU, no listener that could be reached, no log.
+refused. Control tokens of the model within a message (`<|im_end|>`) are broken, or text could forge
+turns (`control.py`); the names of roles and the template are not. Sampling is llama.cpp's own
+beyond what `Params` says: the 40 likeliest tokens, of at least 5 % of the likeliest's probability.
+No GPU, no listener that could be reached, no log.
 """
 
 from __future__ import annotations
@@ -34,10 +36,12 @@ from dataforge.errors import (
     ContextOverflow,
     FatalModelError,
     ModelError,
+    RequestRefused,
     TransientModelError,
     UnknownModel,
 )
 from dataforge.models.base import Message, Params, Reply
+from dataforge.models.control import breaker, control_tokens
 from dataforge.models.failure import failure
 from dataforge.models.weights import file_weights
 from dataforge.models.wire import chat_reply, chat_request
@@ -165,6 +169,10 @@ class EmbeddedModel:
         servers = [self._open() for _ in range(self._engines)]
         for server in servers * self._parallel:
             self._free.put(server)
+        try:
+            self._tame = breaker(control_tokens(path))
+        except ValueError as error:
+            raise UnknownModel(f"gguf:{path}: {error}; the file may be damaged") from None
         self._pool = ThreadPoolExecutor(self.limit, thread_name_prefix="embedded")
 
     def __repr__(self) -> str:
@@ -188,8 +196,9 @@ class EmbeddedModel:
         if self._closing.is_set():
             raise FatalModelError(f"{self._path}: used after it was closed")
         stop = threading.Event()
+        tame = [Message(each.role, self._tame(each.content)) for each in messages]
         request = {
-            **chat_request(messages, params),
+            **chat_request(tame, params),
             "top_k": 40,
             "min_p": 0.05,
             "repeat_penalty": _REPEAT_PENALTY,
@@ -251,7 +260,7 @@ class EmbeddedModel:
         try:
             engine.handle_chat_completions(request, stream)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise FatalModelError(
+            raise RequestRefused(
                 f"{self._path.name}: llama.cpp refused the request: {error}"
             ) from None
         finally:

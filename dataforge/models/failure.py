@@ -1,7 +1,10 @@
 """A failed request as a typed error: whether trying again may help, and if not, what to do.
 
 One table for every endpoint that answers with HTTP statuses. Where providers hide one failure
-under another's status (no credit as 429, a long prompt as 400), their words decide.
+under another's status (no credit as 429, a long prompt, a wrong key or an unknown model as 400, a
+flagged prompt as 403), their words decide. A request refused for its own sake costs its walk; what
+every request would meet stops the run. An endpoint that calls both 400 in words not known here
+refuses walk after walk, and the report counts them.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from dataforge.errors import (
     FatalModelError,
     ModelError,
     RateLimited,
+    RequestRefused,
     TransientModelError,
 )
+from dataforge.models.text import clean
 
 __all__ = ["failure", "retry_after"]
 
@@ -30,6 +35,13 @@ _TOO_LONG = re.compile(
     r"|(prompt|input)( \w+)? is too long|too many (input )?tokens|reduce the length",
     re.IGNORECASE,
 )
+_NO_MODEL = re.compile(
+    r"model[ _](is )?not[ _](found|exist)|(unknown|invalid|unsupported) model\b"
+    r"|no such model|not a valid model|model\b.{0,80}\bdoes not exist",
+    re.IGNORECASE,
+)
+_NO_KEY = re.compile(r"(api|access|auth\w*)[ _-]?(key|token)\b|unauthori[sz]ed", re.IGNORECASE)
+_FLAGGED = re.compile(r"flagged|moderation|content[ _](filter|policy|management)", re.IGNORECASE)
 _NO_CREDIT = re.compile(r"insufficient[ _](quota|balance|credit)|exceeded your current quota", re.I)
 
 
@@ -44,7 +56,8 @@ def failure(
 
     `wait` is what `retry_after` read from its headers; `key_env` the variable that holds the key.
     """
-    said = f"{where} answered HTTP {status}: {_said(body)}"
+    words = _said(body)
+    said = f"{where} answered HTTP {status}: {words}"
     if status in (400, 413, 422) and _TOO_LONG.search(body):
         return ContextOverflow(said)
     if status == 402 or (status in (400, 403, 429) and _NO_CREDIT.search(body)):
@@ -53,6 +66,13 @@ def failure(
         return RateLimited(said, wait)
     if status in (408, 409, 425) or status >= 500:
         return TransientModelError(said)
+    # What it says, not all of the body, which may repeat a prompt that says anything.
+    if status == 400 and _NO_KEY.search(words):
+        return FatalModelError(f"{said}. {_remedy(401, key_env)}")
+    if status == 400 and _NO_MODEL.search(words):
+        return FatalModelError(f"{said}. {_remedy(404, key_env)}")
+    if status in (400, 413, 422, 451) or (status == 403 and _FLAGGED.search(body)):
+        return RequestRefused(said)
     return FatalModelError(f"{said}. {_remedy(status, key_env)}")
 
 
@@ -73,13 +93,13 @@ def _said(body: str) -> str:
     text = body
     try:
         found: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     while isinstance(found, Mapping):
         found = next((found[key] for key in ("error", "message", "detail") if key in found), None)
     if isinstance(found, str):
         text = found
-    line = " ".join(text.split())
+    line = " ".join(clean(text).split())
     return f"{line[:_LONGEST]} …" if len(line) > _LONGEST else line or "nothing"
 
 

@@ -88,7 +88,7 @@ class HttpModel:
             if inner is not None:
                 raise self._failure(inner, text, wait) from None
             raise TransientModelError(f"{self._where}: not a chat completion: {error}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise TransientModelError(
                 f"{self._where}: the answer is not JSON: {self._hidden(text[:200])!r}"
             ) from None

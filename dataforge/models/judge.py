@@ -8,7 +8,6 @@ implements `Judge` itself. What judging costs and how well it agrees with labels
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dataforge.errors import DeclarationError
 from dataforge.models.base import Message, Model
+from dataforge.models.text import reply_json
 from dataforge.verifiers.verdict import Verdict
 
 __all__ = ["Case", "Judge", "ModelJudge", "Rubric"]
@@ -26,7 +26,7 @@ __all__ = ["Case", "Judge", "ModelJudge", "Rubric"]
 _HEAD = 500
 """Characters of an unreadable reply that are kept as evidence."""
 
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+_CLOSING = re.compile(r"</\s*([\w-]+)\s*>")
 
 _FORM = (
     'Reply with one JSON object and nothing else: {"reasoning": your reasons, '
@@ -54,7 +54,10 @@ class Rubric:
     """Criterion -> what a high mark means."""
     system: str
     prompt: str
-    """Template over `{instruction}`, `{answer}`, `{criteria}`, `{scale}`; so is `system`."""
+    """Template over `{instruction}`, `{answer}`, `{criteria}`, `{scale}`; so is `system`.
+
+    A tag that either closes, such as `</answer>`, cannot be closed by what is judged.
+    """
     pass_mark: float = 0.6
     """Least mean score in [0, 1] that passes."""
     floor: float = 0.4
@@ -83,8 +86,10 @@ class ModelJudge:
 
     __dataforge_role__: ClassVar[str] = "judge"
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, *, temperature: float = 0.0) -> None:
+        """`temperature` is >= 0; above 0 a judge asked again need not stumble the same way."""
         self._model = model
+        self._temperature = temperature
 
     async def judge(self, case: Case, rubric: Rubric) -> Verdict:
         """The verdict on one case; `undecided` for a reply that is not what was asked for.
@@ -96,7 +101,10 @@ class ModelJudge:
         if rubric.system:
             messages.insert(0, Message("system", _filled(rubric.system, case, rubric)))
         reply = await self._model.chat(
-            messages, temperature=0.0, max_tokens=rubric.max_tokens, schema=_schema(rubric)
+            messages,
+            temperature=self._temperature,
+            max_tokens=rubric.max_tokens,
+            schema=_schema(rubric),
         )
         name = _verifier(rubric)
         try:
@@ -150,13 +158,25 @@ def _filled(template: str, case: Case, rubric: Rubric) -> str:
     criteria = "\n".join(f"- {name}: {high}" for name, high in rubric.criteria.items())
     try:
         return template.format(
-            instruction=case.instruction, answer=case.answer, criteria=criteria, scale=rubric.scale
+            instruction=_quoted(case.instruction, rubric),
+            answer=_quoted(case.answer, rubric),
+            criteria=criteria,
+            scale=rubric.scale,
         )
     except (KeyError, IndexError, ValueError, AttributeError) as error:
         raise DeclarationError(
             f"rubric {rubric.name!r}: its template cannot be filled ({error}); it may use "
             "{instruction}, {answer}, {criteria} and {scale}, and {{ }} for braces"
         ) from None
+
+
+def _quoted(text: str, rubric: Rubric) -> str:
+    """What is judged, unable to close or open the tags that the rubric puts around it."""
+    tags = {*_CLOSING.findall(rubric.system), *_CLOSING.findall(rubric.prompt)}
+    if not tags:
+        return text
+    names = "|".join(map(re.escape, sorted(tags)))
+    return re.sub(rf"<(?=\s*/?\s*(?:{names})\b)", r"<\\", text, flags=re.IGNORECASE)
 
 
 def _note(case: Case) -> str:
@@ -167,15 +187,13 @@ def _note(case: Case) -> str:
 
 def _read(text: str, rubric: Rubric) -> _Marked:
     """The reply, parsed; raises _UnreadableError unless it is exactly what was asked for."""
-    fenced = _FENCE.fullmatch(text.strip())
     try:
-        found = json.loads(fenced[1] if fenced else text, object_pairs_hook=_once)
-        marked = _Marked.model_validate(found)
+        marked = _Marked.model_validate(reply_json(text))
     except ValidationError as error:
         first = error.errors()[0]
         at = ".".join(str(part) for part in first["loc"]) or "the reply"
         raise _UnreadableError(f"{at}: {first['msg']}") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise _UnreadableError(f"not JSON: {error}") from None
     if marked.marks.keys() != rubric.criteria.keys():
         raise _UnreadableError(
@@ -186,13 +204,6 @@ def _read(text: str, rubric: Rubric) -> _Marked:
         if not 1 <= mark <= rubric.scale:
             raise _UnreadableError(f"marks.{name}: {mark} is not in 1 … {rubric.scale}")
     return marked
-
-
-def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The object, unless a key comes twice: which of the two was meant?"""
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key comes twice")
-    return dict(pairs)
 
 
 def _conclude(marked: _Marked, rubric: Rubric, verifier: str) -> Verdict:

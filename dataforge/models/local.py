@@ -11,7 +11,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-from dataforge.errors import ContextOverflow, FatalModelError, TransientModelError, UnknownModel
+from dataforge.errors import (
+    ContextOverflow,
+    FatalModelError,
+    RequestRefused,
+    TransientModelError,
+    UnknownModel,
+)
 from dataforge.models.base import Message, Params, Reply
 from dataforge.models.weights import served_weights
 
@@ -90,7 +96,7 @@ class LocalModel:
         except EngineGenerateError as error:
             raise TransientModelError(f"{self._name}: {error.__cause__ or error}") from error
         except ValueError as error:
-            raise FatalModelError(f"{self._name}: vLLM refused the request: {error}") from error
+            raise RequestRefused(f"{self._name}: vLLM refused the request: {error}") from error
         if ended is None:
             raise TransientModelError(f"{self._name}: the engine gave no reply")
         said = ended.outputs[0]

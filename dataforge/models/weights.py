@@ -1,10 +1,11 @@
 """The identity of a model's weights: what decides whether a judge would judge its own output.
 
 A file is known by its content, so the same GGUF agrees with itself under any path. A served model
-is known by its name alone: the last segment in lower case, so that `openai/gpt-4o-mini`,
-`openrouter/openai/gpt-4o-mini` and `https://api.openai.com/v1#gpt-4o-mini` agree. The rule would
-rather call two models one than one model two. It cannot see through an alias (`#judge`) or another
-provider's spelling; `?weights=NAME` says what those are.
+is known by its name alone: the last segment in lower case, without a tag (`:free`, `:latest`,
+`:8b`) or `.gguf`, so that `openai/gpt-4o-mini`, `openrouter/openai/gpt-4o-mini:free` and
+`https://api.openai.com/v1#gpt-4o-mini` agree. The rule is conservative: it would rather call two
+models one (`llama3:8b` and `llama3:70b`) than one model two. It cannot see through an alias
+(`#judge`) or another provider's spelling; `?weights=NAME` says what those are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -21,12 +23,16 @@ __all__ = ["declared_weights", "file_weights", "served_weights"]
 
 def served_weights(name: str) -> str:
     """Identity of a model known by `name`, such as `openai/gpt-4o-mini`."""
-    return f"served:{name.strip().rstrip('/').rpartition('/')[2].lower()}"
+    last = name.strip().rstrip("/").rpartition("/")[2].lower()
+    return f"served:{re.sub(r':[^:]*$', '', last).removesuffix('.gguf') or last}"
 
 
 def declared_weights(name: str) -> str:
-    """Identity that a spec's `weights=` option declares: an identity as it stands, or a name."""
-    return name if name.startswith(("sha256:", "served:")) else served_weights(name)
+    """Identity that a spec's `weights=` option declares: a hash, or a name."""
+    name = name.strip()
+    if name.lower().startswith("sha256:"):
+        return name.lower()
+    return served_weights(name.removeprefix("served:"))
 
 
 def file_weights(path: Path) -> str:

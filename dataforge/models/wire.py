@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from dataforge.models.base import Finish, Message, Params, Reply
+from dataforge.models.text import clean
 
 __all__ = ["Malformed", "chat_reply", "chat_request"]
 
@@ -20,7 +21,7 @@ class Malformed(ValueError):
 def chat_request(messages: Sequence[Message], params: Params) -> dict[str, object]:
     """The request's JSON object, without the model's name."""
     request: dict[str, object] = {
-        "messages": [{"role": each.role, "content": _text(each.content)} for each in messages],
+        "messages": [{"role": each.role, "content": clean(each.content)} for each in messages],
         "temperature": params.temperature,
         "top_p": params.top_p,
         "max_tokens": params.max_tokens,
@@ -64,8 +65,3 @@ def _field(value: object, name: str) -> object:
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
-
-
-def _text(content: str) -> str:
-    """The text with lone surrogates, which no wire can carry, marked as unreadable."""
-    return content.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

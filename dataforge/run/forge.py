@@ -19,12 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataforge.errors import FatalModelError, RunError, UsageError
+from dataforge.errors import DataForgeError, FatalModelError, RunError, UsageError
+from dataforge.models.text import clean
 from dataforge.plan.graph import Graph
 from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
 from dataforge.run.finish import JOURNAL, WALKS, Ended, ended_walks, make_corpus
 from dataforge.run.halt import Halt, Stopped
-from dataforge.run.journal import Journal, clean
+from dataforge.run.journal import Journal
 from dataforge.run.lane import Lane
 from dataforge.run.lock import hold
 from dataforge.run.log import Log
@@ -92,7 +93,13 @@ async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
             overrides=overrides,
         )
         manifest = settle(folder, manifest, order.accept_changes)
-        report = await _Sitting(order, folder, manifest, watch, halt).go()
+        try:
+            report = await _Sitting(order, folder, manifest, watch, halt).go()
+        except (DataForgeError, OSError) as error:
+            # A disk that filled refuses the tables too; what stopped the run says it better.
+            if halt.cause is None or halt.cause is error:
+                raise
+            raise halt.cause from error
     if halt.cause is not None:
         raise halt.cause
     return report
@@ -176,13 +183,13 @@ class _Sitting:
             return WalkEnd(
                 id=name,
                 fingerprint=ground.fingerprint,
-                seed_id=seed.id,
+                seed_id=clean(seed.id),
                 walk=planned.walk,
                 passage=passage,
                 outcome="rejected",
                 node=SEEDS,
                 reason="same passage as an earlier seed",
-                detail=f"same passage as seed {twin}",
+                detail=clean(f"same passage as seed {twin}"),
             )
         fields = {name: clean(value) for name, value in seed.meta.items()} | {"passage": passage}
         draws = Draws(self._order.run_seed, seed.id, planned.walk)

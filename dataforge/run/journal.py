@@ -2,7 +2,8 @@
 
 The journal is the resume, the cache and the provenance at once: a call is found again by a hash of
 everything that shaped it, so what has not changed is never asked twice and a changed prompt asks
-again only for what depends on it. Replies are stored as they came; what is made of them is made
+again only for what depends on it. Within an attempt it is named by what it asks, not by when, since
+a node may ask several things at once. Replies are stored as they came; what is made of them is made
 again on every resume. The index holds only the calls of walks that still have to end.
 """
 
@@ -21,7 +22,15 @@ from dataforge.models.judge import Case
 from dataforge.run.log import Log, parse, read_line
 from dataforge.verifiers.verdict import Verdict
 
-__all__ = ["ChatEntry", "Entry", "Journal", "VerdictEntry", "call_key", "clean", "read_entry"]
+__all__ = [
+    "ChatEntry",
+    "Entry",
+    "Journal",
+    "VerdictEntry",
+    "asked_hash",
+    "call_key",
+    "read_entry",
+]
 
 
 class _Asked(BaseModel):
@@ -34,8 +43,8 @@ class _Asked(BaseModel):
     """The node's name, `#` and how often it had run before on this walk."""
     attempt: int
     """Which attempt of the step, from 1."""
-    turn: int
-    """Which call of the attempt, from 0."""
+    name: str
+    """Which call of the attempt: a hash of what is asked, `#`, how often that was asked before."""
     node: str
     role: str
     weights: str
@@ -121,16 +130,16 @@ def read_entry(file: BinaryIO, offset: int) -> Entry:
     return parse(_Line, read_line(file, offset), file.name, offset).root
 
 
-def call_key(weights: str, asked: Mapping[str, object], *place: str | int) -> str:
-    """Hash of who replies, what is asked (JSON values) and where on which walk it is asked."""
-    canonical = json.dumps([weights, asked, *place], sort_keys=True, separators=(",", ":"))
+def asked_hash(weights: str, asked: Mapping[str, object]) -> str:
+    """Hash of who replies and what is asked (JSON values)."""
+    return _hash([weights, asked])
+
+
+def call_key(name: str, walk_id: str, step: str, attempt: int) -> str:
+    """Hash of a call's name and of where on which walk it is asked."""
+    return _hash([name, walk_id, step, attempt])
+
+
+def _hash(told: list[object]) -> str:
+    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
-
-
-def clean(text: str) -> str:
-    """`text` with lone surrogates replaced, since no UTF-8 file can hold them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

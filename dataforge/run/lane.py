@@ -13,7 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from dataforge.errors import FatalModelError, RateLimited, TransientModelError
+from dataforge.errors import (
+    ContextOverflow,
+    FatalModelError,
+    RateLimited,
+    RequestRefused,
+    TransientModelError,
+)
 from dataforge.models.base import Message, Params, Reply, Transport
 from dataforge.run.halt import Halt
 
@@ -23,7 +29,7 @@ TRIES = 6
 """How often a call may fail in a way that may pass before its walk fails."""
 
 PATIENCE = 900.0
-"""Seconds a call waits on rate limits, with no reply to any call, before the run stops."""
+"""Seconds a call has waited on rate limits, with no answer to any call, before the run stops."""
 
 _BASE = 0.5
 _LONGEST = 60.0
@@ -43,8 +49,8 @@ class Lane:
     ) -> tuple[Reply, float]:
         """The reply and the seconds it took; `jitter(n)` in [0, 1) spreads the n-th wait.
 
-        Raises TransientModelError after `TRIES` failures, and FatalModelError, having asked the
-        run to stop, when no retry can help.
+        Raises TransientModelError after `TRIES` failures, ContextOverflow and RequestRefused at
+        once, and FatalModelError, having asked the run to stop, when no retry can help.
         """
         failures = limits = 0
         waited, served = 0.0, self._served
@@ -58,15 +64,19 @@ class Lane:
                     limits += 1
                     if self._served != served:
                         waited, served = 0.0, self._served
+                    if waited >= PATIENCE:
+                        self._stop(_worn_out(error, waited))
                     wait = _spread(limits, jitter(failures + limits)) + (error.retry_after or 0.0)
                     waited += wait
-                    if waited > PATIENCE:
-                        self._stop(_worn_out(error))
                 except TransientModelError:
                     failures += 1
                     if failures >= TRIES:
                         raise
                     wait = _spread(failures, jitter(failures + limits))
+                except (ContextOverflow, RequestRefused):
+                    # An answer all the same: the endpoint serves.
+                    self._served += 1
+                    raise
                 except FatalModelError as error:
                     self._stop(error)
                 else:
@@ -83,8 +93,8 @@ def _spread(tries: int, jitter: float) -> float:
     return min(_LONGEST, _BASE * 2.0 ** min(tries - 1, 10)) * (0.5 + jitter / 2)
 
 
-def _worn_out(error: RateLimited) -> FatalModelError:
+def _worn_out(error: RateLimited, waited: float) -> FatalModelError:
     return FatalModelError(
-        f"{error}; no call was served for {PATIENCE / 60:.0f} minutes of asked waiting. "
+        f"{error}; no call was served in {waited / 60:.0f} minutes of waiting. "
         "Give the same command again later: it repeats no finished call"
     )

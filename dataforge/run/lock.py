@@ -26,16 +26,25 @@ def hold(folder: Path) -> Iterator[None]:
             "choose another with --out"
         ) from error
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            owner = os.pread(descriptor, 32, 0).decode().strip() or "unknown"
-            raise RunLocked(
-                f"{folder}: process {owner} is writing this run; wait for it, stop it, "
-                "or choose another directory with --out"
-            ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        _take(descriptor, folder)
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    except BlockingIOError as error:
+        owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+        raise RunLocked(
+            f"{folder}: process {owner} is writing this run; wait for it, stop it, "
+            "or choose another directory with --out"
+        ) from error
+    except OSError as error:
+        raise RunError(
+            f"{folder}: cannot be locked for writing ({error.strerror}); make room there, or "
+            "choose another directory with --out"
+        ) from error

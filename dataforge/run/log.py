@@ -47,17 +47,21 @@ class Log:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise RunError(f"{path}: cannot be written ({error.strerror})") from error
-        size = os.fstat(descriptor).st_size
-        end, bad, bad_before_end = 0, 0, 0
-        for offset, line in _lines(path):
-            if _whole(line):
-                end, bad_before_end = offset + len(line), bad
-            else:
-                bad += 1
-        if end < size:
-            os.ftruncate(descriptor, end)
-            os.fsync(descriptor)
-        _sync_folder(path.parent)
+        try:
+            size = os.fstat(descriptor).st_size
+            end, bad, bad_before_end = 0, 0, 0
+            for offset, line in _lines(path):
+                if _whole(line):
+                    end, bad_before_end = offset + len(line), bad
+                else:
+                    bad += 1
+            if end < size:
+                os.ftruncate(descriptor, end)
+                os.fsync(descriptor)
+            _sync_folder(path.parent)
+        except OSError as error:
+            os.close(descriptor)
+            raise RunError(f"{path}: cannot be read and mended ({error.strerror})") from error
         return cls(path, descriptor, end, size - end, bad_before_end)
 
     def lines(self) -> Iterator[tuple[int, bytes]]:

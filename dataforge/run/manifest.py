@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dataforge.corpus.atomic import replace_file
 from dataforge.errors import InputError, RunError, RunMismatch
+from dataforge.models.text import clean
 from dataforge.plan.action import leaves
 from dataforge.plan.graph import Graph
 from dataforge.run.roles import OpenJudge, Role
@@ -24,7 +25,7 @@ from dataforge.run.seed import Seed, digest_seeds
 
 __all__ = ["Manifest", "RoleMark", "load_manifest", "settle"]
 
-FORMAT = 1
+FORMAT = 2
 """Rises whenever a run directory of before can no longer be read."""
 
 
@@ -91,7 +92,7 @@ class Manifest(BaseModel):
             nodes={leaf.name: leaf.digest for leaf in leaves(graph)},
             roles={role: _mark(players[role]) for role in sorted(graph.roles)},
             run_seed=run_seed,
-            seeds=seeds_path,
+            seeds=clean(seeds_path),
             seed_count=count,
             seeds_digest=digest,
             walks=walks,

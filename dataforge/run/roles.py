@@ -3,22 +3,29 @@
 Here a node's question becomes a finished request: its seed is drawn, the journal is asked first,
 and the reply is on disk before the node sees it. A judge's verdict is kept with the attempt it
 belongs to. What a failure costs is the lane's business.
+
+A question is named by its content and by how often the attempt has asked it, never by when, so a
+node may ask several chains of questions at once. The price is that the calls of an attempt are
+listed in no telling order, and that two chains which ask the very same must not care which of the
+two replies is whose.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from time import monotonic
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from dataforge.errors import RunError, TransientModelError, UsageError
 from dataforge.models.base import Message, Model, Params, Reply, Transport
 from dataforge.models.judge import Case, Judge, ModelJudge, Rubric
+from dataforge.models.text import clean, clean_json
 from dataforge.run.events import CallEnded, Watch
 from dataforge.run.halt import Halt
-from dataforge.run.journal import ChatEntry, Entry, Journal, VerdictEntry, call_key, clean
+from dataforge.run.journal import ChatEntry, Entry, Journal, VerdictEntry, asked_hash, call_key
 from dataforge.run.lane import TRIES, Lane
 from dataforge.run.sampling import Draws
 from dataforge.run.trace import Attempt
@@ -27,6 +34,8 @@ from dataforge.verifiers.verdict import Verdict
 __all__ = ["Asking", "OpenJudge", "OpenModel", "Role", "bind", "check_roles"]
 
 _JUDGE_PAUSE = 0.5
+_HEAT = 0.5
+"""Temperature of a chat model that judges again, since a cold one may stumble the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +78,32 @@ class Asking:
     halt: Halt
     watch: Watch
     attempt: Attempt
-    turns: int = 0
-    """Turns taken so far."""
+    times: Counter[str] = field(default_factory=Counter)
+    """Hash of what was asked -> how often so far."""
 
-    def turn(self) -> int:
-        """The next turn's number; taken before any waiting, so that it depends on order alone."""
-        self.turns += 1
-        return self.turns - 1
+    def name(self, weights: str, asked: Mapping[str, object]) -> str:
+        """What tells this call from the others of its attempt; once a call, before any waiting."""
+        content = asked_hash(weights, asked)
+        self.times[content] += 1
+        return f"{content}#{self.times[content] - 1}"
 
-    def key(self, weights: str, asked: Mapping[str, object], turn: int) -> str:
-        """The journal's key of what is asked at this turn."""
-        step, number = self.attempt.step, self.attempt.number
-        return call_key(weights, asked, self.walk_id, step, number, turn)
+    def key(self, name: str) -> str:
+        """The journal's key of the call of this name."""
+        return call_key(name, self.walk_id, self.attempt.step, self.attempt.number)
 
-    def jitter(self, turn: int) -> Callable[[int], float]:
+    def seed(self, name: str) -> int:
+        """The call's seed."""
+        return self.draws.below(2**31, "call", self.attempt.step, self.attempt.number, name)
+
+    def jitter(self, name: str) -> Callable[[int], float]:
         """Spreads the waits of one call; drawn, so that no run depends on a clock's seed."""
         step, number = self.attempt.step, self.attempt.number
-        return lambda n: self.draws.unit("wait", step, number, turn, n)
+        return lambda n: self.draws.unit("wait", step, number, name, n)
 
     async def keep(self, entry: Entry) -> None:
         """Has a finished call on disk; a disk that refuses stops the run."""
         try:
-            self.attempt.calls[entry.turn] = await self.journal.add(entry)
+            self.attempt.calls[entry.name] = await self.journal.add(entry)
         except RunError as error:
             self.halt.stop(error)
             raise
@@ -116,23 +129,19 @@ class _BoundModel:
         schema: Mapping[str, object] | None = None,
     ) -> Reply:
         asking, attempt = self._asking, self._asking.attempt
-        turn = asking.turn()
-        params = Params(
-            temperature=temperature,
-            top_p=top_p,
-            max_tokens=max_tokens,
-            seed=asking.draws.below(2**31, "call", attempt.step, attempt.number, turn),
-            schema=schema,
-        )
+        messages = tuple(replace(each, content=clean(each.content)) for each in messages)
+        params = Params(temperature=temperature, top_p=top_p, max_tokens=max_tokens, schema=schema)
         weights = self._lane.transport.weights
-        asked = {"messages": [asdict(message) for message in messages], "params": asdict(params)}
-        key = asking.key(weights, asked, turn)
+        asked = {"messages": [asdict(each) for each in messages], "params": asdict(params)}
+        name = asking.name(weights, asked)
+        params = replace(params, seed=asking.seed(name))
+        key = asking.key(name)
         found = asking.journal.find(key)
         if found is not None and isinstance(entry := found[1], ChatEntry):
-            attempt.calls[turn] = found[0]
+            attempt.calls[name] = found[0]
             reply, seconds = entry.reply, 0.0
         else:
-            reply, seconds = await self._lane.complete(messages, params, asking.jitter(turn))
+            reply, seconds = await self._lane.complete(messages, params, asking.jitter(name))
             reply = replace(reply, text=clean(reply.text))
             await asking.keep(
                 ChatEntry(
@@ -140,13 +149,13 @@ class _BoundModel:
                     walk_id=asking.walk_id,
                     step=attempt.step,
                     attempt=attempt.number,
-                    turn=turn,
+                    name=name,
                     node=attempt.node,
                     role=self._role,
                     weights=weights,
                     seconds=seconds,
                     at=_now(),
-                    messages=tuple(messages),
+                    messages=messages,
                     params=params,
                     reply=reply,
                 )
@@ -160,24 +169,26 @@ class _BoundJudge:
 
     __dataforge_role__: ClassVar[str] = "judge"
 
-    def __init__(self, role: str, judge: Judge, asking: Asking) -> None:
+    def __init__(self, role: str, judge: Judge, by: str, asking: Asking) -> None:
         self._role = role
         self._judge = judge
+        self._by = by
         self._asking = asking
 
     async def judge(self, case: Case, rubric: Rubric) -> Verdict:
-        turn = self._asking.turn()
-        verdict = await self._conclude(case, rubric, turn)
-        self._asking.attempt.verdicts[turn] = verdict
+        case = replace(case, instruction=clean(case.instruction), answer=clean(case.answer))
+        name = self._asking.name(self._by, {"case": asdict(case), "rubric": asdict(rubric)})
+        verdict = await self._conclude(case, rubric, name)
+        self._asking.attempt.verdicts[name] = verdict
         return verdict
 
-    async def _conclude(self, case: Case, rubric: Rubric, turn: int) -> Verdict:
-        jitter = self._asking.jitter(turn)
+    async def _conclude(self, case: Case, rubric: Rubric, name: str) -> Verdict:
+        jitter = self._asking.jitter(name)
         for tries in range(1, TRIES + 1):
             self._asking.halt.check()
             verdict = await self._judge.judge(case, rubric)
             if verdict.status != "error":
-                return verdict
+                return _written(verdict)
             if tries < TRIES:
                 await self._asking.halt.pause(_JUDGE_PAUSE * 2.0**tries * (0.5 + jitter(tries) / 2))
         raise TransientModelError(
@@ -190,27 +201,25 @@ class _BoundCodeJudge(_BoundJudge):
     """The same for a judge in code, whose verdicts are journalled: it may be slow, or change."""
 
     def __init__(self, role: str, player: OpenJudge, asking: Asking) -> None:
-        super().__init__(role, player.judge, asking)
+        super().__init__(role, player.judge, f"{player.weights} {player.digest}", asking)
         self._weights = player.weights
-        self._digest = player.digest
 
-    async def _conclude(self, case: Case, rubric: Rubric, turn: int) -> Verdict:
+    async def _conclude(self, case: Case, rubric: Rubric, name: str) -> Verdict:
         asking, attempt = self._asking, self._asking.attempt
-        asked = {"case": asdict(case), "rubric": asdict(rubric), "judge": self._digest}
-        key = asking.key(self._weights, asked, turn)
+        key = asking.key(name)
         found = asking.journal.find(key)
         if found is not None and isinstance(entry := found[1], VerdictEntry):
-            attempt.calls[turn] = found[0]
+            attempt.calls[name] = found[0]
             return entry.verdict
         began = monotonic()
-        verdict = await super()._conclude(case, rubric, turn)
+        verdict = await super()._conclude(case, rubric, name)
         await asking.keep(
             VerdictEntry(
                 key=key,
                 walk_id=asking.walk_id,
                 step=attempt.step,
                 attempt=attempt.number,
-                turn=turn,
+                name=name,
                 node=attempt.node,
                 role=self._role,
                 weights=self._weights,
@@ -229,7 +238,10 @@ def bind(role: str, kind: str, player: Role, lanes: Mapping[str, Lane], asking: 
     if isinstance(player, OpenJudge):
         return _BoundCodeJudge(role, player, asking)
     model: Model = _BoundModel(role, lanes[role], asking)
-    return _BoundJudge(role, ModelJudge(model), asking) if kind == "judge" else model
+    if kind != "judge":
+        return model
+    judge = ModelJudge(model, temperature=_HEAT if asking.attempt.number > 1 else 0.0)
+    return _BoundJudge(role, judge, player.weights, asking)
 
 
 def check_roles(wanted: Mapping[str, str], players: Mapping[str, Role]) -> None:
@@ -243,6 +255,17 @@ def check_roles(wanted: Mapping[str, str], players: Mapping[str, Role]) -> None:
                 f"{role!r} writes text, and {player.spec!r} can only judge: "
                 f"give it a chat model, as in --model {role}=embedded"
             )
+
+
+def _written(verdict: Verdict) -> Verdict:
+    """The verdict as a file can hold it."""
+    return replace(
+        verdict,
+        feedback=clean(verdict.feedback),
+        evidence=cast("Mapping[str, object]", clean_json(verdict.evidence)),
+        scores={clean(name): score for name, score in verdict.scores.items()},
+        verifier=clean(verdict.verifier),
+    )
 
 
 def _now() -> str:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from dataforge.run.journal import clean
+from dataforge.models.text import clean
 
 __all__ = ["Seed", "digest_seeds", "twins"]
 

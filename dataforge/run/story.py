@@ -89,14 +89,13 @@ def _lines(story: Story, full: bool) -> Iterator[str]:
     for number, attempt in enumerate(walk.attempts, start=1):
         yield ""
         yield _heading(number, attempt)
-        for turn in sorted(attempt.calls.keys() | attempt.verdicts.keys()):
-            offset, verdict = attempt.calls.get(turn), attempt.verdicts.get(turn)
-            entry = None if offset is None else story.calls[offset]
+        for offset in sorted(attempt.calls.values()):
+            entry = story.calls[offset]
             if isinstance(entry, ChatEntry):
                 yield f"  {entry.role} = {story.specs.get(entry.role, entry.weights)}"
                 yield from _call(entry, full)
-            if verdict is not None:
-                yield from _verdict(verdict, full)
+        for _, verdict in sorted(attempt.verdicts.items()):
+            yield from _verdict(verdict, full)
         if attempt.unmet:
             yield from _wrapped("  unmet", attempt.unmet)
     for said in walk.messages:

@@ -25,10 +25,13 @@ class Attempt:
     """The node's name, `#` and how often it had run before on this walk."""
     number: int
     """Which attempt of the step, from 1."""
-    calls: dict[int, int] = field(default_factory=dict)
-    """Turn -> where the call stands in the journal."""
-    verdicts: dict[int, Verdict] = field(default_factory=dict)
-    """Turn -> verdict."""
+    calls: dict[str, int] = field(default_factory=dict)
+    """Name of a call within its attempt -> where it stands in the journal.
+
+    Names sort the same however the calls overlapped; where they stand tells which ended first.
+    """
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    """Name of a judging within its attempt -> verdict."""
     unmet: str = ""
     """Why the attempt failed; empty when it did not."""
     superseded: bool = False

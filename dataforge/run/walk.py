@@ -23,10 +23,12 @@ from dataforge.errors import (
     ContextOverflow,
     DataForgeError,
     FatalModelError,
+    RequestRefused,
     RunError,
     TransientModelError,
     Unmet,
 )
+from dataforge.models.text import clean
 from dataforge.plan.action import Action
 from dataforge.plan.graph import Graph
 from dataforge.plan.loop import Loop
@@ -147,18 +149,23 @@ class Walk:
             self._attempts.append(attempt)
             try:
                 made = _kept(node, await node(taken, **self._given(node, attempt)))
-            except ContextOverflow as error:
-                # The same prompt will not fit the next time either.
-                attempt.unmet = str(error)
-                raise Rejected(node.name, "does not fit the model's context", str(error)) from error
+            except (ContextOverflow, RequestRefused) as error:
+                # The same prompt will fare no better the next time.
+                attempt.unmet = clean(str(error))
+                raise Rejected(node.name, _declined(error), str(error)) from error
             except ValidationError as error:
                 unmet = _broken(node, error)
             except Unmet as error:
                 unmet = error
             else:
+                if number < node.attempts and _undecided(node, made):
+                    # The judge stumbled, not the answer: it is asked again about the same one.
+                    attempt.unmet = "undecided"
+                    attempt.superseded = True
+                    continue
                 self._writers |= dict.fromkeys(node.postconditions, node.name)
                 return made
-            attempt.unmet = str(unmet)
+            attempt.unmet = clean(str(unmet))
             attempt.superseded = number < node.attempts
         raise Rejected(node.name, unmet.reason, unmet.detail)
 
@@ -171,7 +178,7 @@ class Walk:
                     f"the plan promised what the record does not hold: {error}"
                 ) from error
             # Nothing has run yet, so this is the gate that turns a seed away.
-            self._attempts.append(Attempt(node.name, step, 1, unmet=str(error)))
+            self._attempts.append(Attempt(node.name, step, 1, unmet=clean(str(error))))
             raise Rejected(node.name, error.reason, error.detail) from error
 
     def _given(self, node: Node[Struct, Struct], attempt: Attempt) -> dict[str, object]:
@@ -199,13 +206,13 @@ class Walk:
         return WalkEnd(
             id=self._id,
             fingerprint=self._ground.fingerprint,
-            seed_id=self._draws.seed_id,
+            seed_id=clean(self._draws.seed_id),
             walk=self._draws.walk,
             passage=self._passage,
             outcome=outcome,
             node=node,
-            reason=reason,
-            detail=detail,
+            reason=clean(reason),
+            detail=clean(detail),
             attempts=tuple(self._attempts),
         )
 
@@ -227,6 +234,16 @@ def _broken(node: Node[Struct, Struct], error: ValidationError) -> Unmet:
     first = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return Unmet(f"{error.title}: {place or 'value'}: {first['msg']}", view(first["input"]))
+
+
+def _undecided(node: Node[Struct, Struct], made: Record) -> bool:
+    return node.judges is not None and made.get("verdict") == "undecided"
+
+
+def _declined(error: ContextOverflow | RequestRefused) -> str:
+    if isinstance(error, ContextOverflow):
+        return "does not fit the model's context"
+    return "the model refused the request"
 
 
 def _failure(error: Exception) -> tuple[str, str]:

@@ -29,5 +29,10 @@ class Verdict:
     """Name and version or content hash of who concluded."""
 
     def __post_init__(self) -> None:
+        """Refuses a score outside [0, 1], or one where the status allows none: ValueError."""
         if (self.score is None) != (self.status in ("undecided", "error")):
             raise ValueError(f"a {self.status!r} verdict cannot have score {self.score!r}")
+        for name, score in (("score", self.score), *self.scores.items()):
+            # Said this way round, since nothing holds of NaN.
+            if score is not None and not 0 <= score <= 1:
+                raise ValueError(f"a verdict's {name} must lie in [0, 1], and is {score!r}")

@@ -62,7 +62,7 @@ async def test_a_rubric_is_a_judge_node_put_to_what_its_preconditions_say(write:
     nodes = load_judges(write({"judges/answer.toml": RUBRICS}))
     assert list(nodes) == ["judge/answer/creative", "judge/answer/grounded"]
     node = nodes["judge/answer/grounded"]
-    assert (node.judges, node.roles) == ("answer", {"judge": "judge"})
+    assert (node.judges, node.roles, node.attempts) == ("answer", {"judge": "judge"}, 2)
     assert nodes["judge/answer/creative"].roles == {"critic": "judge"}
     judge = Fixed(Verdict("fail", 0.25, feedback="say more"))
     taken = node.takes.model_validate(

@@ -173,12 +173,21 @@ async def test_openings_are_asked_for_by_schema_and_shown_in_the_examples(write:
     assert not re.search(pattern, "Explain why. It is closed for good.")
 
 
+async def test_openings_are_read_from_a_code_fence_and_can_be_written(write: Write) -> None:
+    node = load(write, OPENED)
+    fenced = '```json\n{"reply": "Compare half a \\ud83d with the ferry."}\n```'
+    made = await node(seen(node), writer=Scripted(fenced))
+    assert dict(made)["text"] == "Compare half a \ufffd with the ferry."
+
+
 @pytest.mark.parametrize(
     ("reply", "said"),
     [
         ("Compare the bridge with the ferry.", "not the JSON asked for: 'Compare the bridge"),
         ('{"reply": 1}', "not the JSON asked for"),
         ('{"reply": "Compare it all.", "more": 1}', "not the JSON asked for"),
+        ('{"reply": "Compare a.", "reply": "Compare b."}', "not the JSON asked for"),
+        ('{"reply": ' * 10_000, "not the JSON asked for"),
         ('{"reply": "The bridge is old."}', "opens otherwise: 'The bridge is old.'"),
         ('{"reply": "Compared with the ferry."}', "opens otherwise"),
         (cut('{"reply": "Compare the bri'), "reply cut at max_tokens"),

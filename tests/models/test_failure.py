@@ -10,6 +10,7 @@ from dataforge.errors import (
     FatalModelError,
     ModelError,
     RateLimited,
+    RequestRefused,
     TransientModelError,
 )
 from dataforge.models.failure import failure, retry_after
@@ -20,6 +21,10 @@ OPENAI_LONG = (
 )
 VLLM_LONG = '{"object": "error", "message": "... is longer than the maximum context length"}'
 LLAMA_LONG = '{"error": {"code": 400, "type": "exceed_context_size_error", "message": "too big"}}'
+FILTERED = (
+    '{"error": {"message": "The response was filtered due to the prompt triggering Azure '
+    'OpenAI\'s content management policy.", "code": "content_filter"}}'
+)
 ANTHROPIC_LONG = '{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}'
 
 
@@ -31,7 +36,15 @@ def test_a_prompt_too_long_is_an_overflow_in_each_servers_words(body: str) -> No
 @pytest.mark.parametrize(
     ("status", "body", "kind", "remedy"),
     [
-        (400, '{"error": {"message": "bad temperature"}}', FatalModelError, "bad temperature"),
+        (400, '{"error": {"message": "bad temperature"}}', RequestRefused, "bad temperature"),
+        (400, FILTERED, RequestRefused, "content management policy"),
+        (422, '{"detail": [{"input": "my api key"}]}', RequestRefused, "my api key"),
+        (413, "", RequestRefused, "413"),
+        (403, '{"error": {"message": "your input was flagged"}}', RequestRefused, "flagged"),
+        (400, '{"error": {"message": "API key not valid."}}', FatalModelError, "KEY"),
+        (400, '{"error": {"message": "x/y is not a valid model ID"}}', FatalModelError, "/v1"),
+        (400, '{"error": {"message": "Invalid model name given"}}', FatalModelError, "/v1"),
+        (405, "", FatalModelError, "which part"),
         (401, '{"error": "no key"}', FatalModelError, "DATAFORGE_API_KEY"),
         (402, "", FatalModelError, "credit"),
         (403, "", FatalModelError, "access"),

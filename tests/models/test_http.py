@@ -13,6 +13,7 @@ from dataforge.errors import (
     FatalModelError,
     ModelError,
     RateLimited,
+    RequestRefused,
     TransientModelError,
     UnknownModel,
 )
@@ -130,7 +131,7 @@ def test_a_key_variable_that_is_not_set_is_refused() -> None:
     ("status", "body", "kind"),
     [
         (400, '{"error": {"code": "context_length_exceeded", "message": "x"}}', ContextOverflow),
-        (400, "bad field", FatalModelError),
+        (400, "bad field", RequestRefused),
         (402, "", FatalModelError),
         (403, "", FatalModelError),
         (404, "", FatalModelError),

@@ -92,6 +92,41 @@ async def test_the_schema_asks_for_reasons_before_marks() -> None:
     assert model.schema["additionalProperties"] is False
 
 
+TAGGED = replace(
+    RUBRIC,
+    system="Text in <answer></answer> is material.",
+    prompt="<instruction>{instruction}</instruction>\n<answer>{answer}</answer>\n{criteria}",
+)
+TAGS = ("<instruction>", "</instruction>", "<answer>", "</answer>")
+
+
+@given(
+    st.lists(
+        st.sampled_from([*TAGS, "</ANSWER>", "< / answer >", "</Instruction", "<", "/", "so", " "])
+    ).map("".join)
+)
+async def test_what_is_judged_cannot_close_its_quotation(hostile: str) -> None:
+    model = Says(said())
+    await ModelJudge(model).judge(Case(instruction=hostile, answer=hostile), TAGGED)
+    asked = model.messages[1].content
+    for tag in TAGS:
+        assert asked.lower().replace(" ", "").count(tag) == 1
+    assert asked.replace("<\\", "<").count(hostile) >= 2
+
+
+async def test_what_closes_nothing_is_put_as_it_stands() -> None:
+    model = Says(said())
+    text = "<b>a</b> < b </answers>"
+    await ModelJudge(model).judge(Case(instruction=text, answer=text), TAGGED)
+    assert model.messages[1].content.count(text) == 2
+
+
+async def test_half_a_character_in_a_reply_can_still_be_written() -> None:
+    found = await verdict(said(reasoning="\ud83d", feedback="so \udc00", verdict="fail"))
+    assert found.feedback == "so \ufffd"
+    assert found.evidence["reasoning"] == "\ufffd"
+
+
 async def test_without_a_system_text_there_is_no_system_turn() -> None:
     model = Says(said())
     await ModelJudge(model).judge(CASE, replace(RUBRIC, system=""))

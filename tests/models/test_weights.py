@@ -26,9 +26,17 @@ def test_provider_and_letter_case_do_not_make_other_weights() -> None:
     assert served_weights("gpt-4o") != served_weights("gpt-4o-mini")
 
 
+def test_a_tag_or_an_ending_does_not_make_other_weights() -> None:
+    names = ("llama3", "llama3:free", "meta/Llama3:latest", "llama3:8b", "/m/llama3.gguf")
+    assert {served_weights(name) for name in names} == {"served:llama3"}
+    assert served_weights("llama-3.1") == "served:llama-3.1"
+    assert served_weights(":free") != served_weights(":latest") != "served:"
+
+
 def test_a_declared_identity_may_be_a_name_or_a_hash() -> None:
     assert declared_weights("Qwen/Qwen3-8B") == served_weights("qwen3-8b")
-    assert declared_weights("sha256:abc") == "sha256:abc"
+    assert declared_weights("sha256:abc") == declared_weights(" SHA256:ABC ") == "sha256:abc"
+    assert declared_weights("served:Qwen3-8B:free") == served_weights("qwen3-8b")
 
 
 def test_a_file_is_known_by_its_content_under_any_path(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -224,6 +226,34 @@ async def test_a_fatal_error_stops_the_run_and_keeps_what_was_done(tmp_path: Pat
     await run(order(20), tmp_path / "whole")
     assert bytes_of(tmp_path / "run") == bytes_of(tmp_path / "whole")
     assert len(voice.asked) + 25 == report.calls
+
+
+async def test_a_disk_that_fills_is_said_as_such_and_room_lets_the_run_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = 0
+    really = os.pwrite
+
+    def filling(descriptor: int, data: bytes, offset: int) -> int:
+        nonlocal written
+        written += 1
+        if written > 30:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return really(descriptor, data, offset)
+
+    def full(path: Path, write: object) -> None:
+        if written > 30:
+            raise RunError(f"{path}: cannot be written, which says nothing of the calls")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dataforge.run.log.os.pwrite", filling)
+        patched.setattr("dataforge.corpus.store.replace_file", full)
+        says = r"(calls|walks)\.jsonl: cannot be written \(No space left on device\).*Make room"
+        with pytest.raises(RunError, match=says):
+            await run(order(20), tmp_path / "run")
+    await run(order(20), tmp_path / "run")
+    await run(order(20), tmp_path / "whole")
+    assert bytes_of(tmp_path / "run") == bytes_of(tmp_path / "whole")
 
 
 async def test_a_passage_that_stands_there_twice_is_walked_once(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dataforge.models.base import Message, Params, Reply
 from dataforge.models.judge import Case
-from dataforge.run.journal import ChatEntry, Entry, Journal, VerdictEntry, call_key, clean
+from dataforge.run.journal import ChatEntry, Entry, Journal, VerdictEntry, asked_hash, call_key
 from dataforge.verifiers.verdict import Verdict
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -23,7 +23,7 @@ def chat(number: int, text: str = "reply", walk_id: str = "w0") -> ChatEntry:
         walk_id=walk_id,
         step="ask#0",
         attempt=1,
-        turn=number,
+        name=f"asked#{number}",
         node="ask",
         role="writer",
         weights="voice",
@@ -41,7 +41,7 @@ def verdict(number: int) -> VerdictEntry:
         walk_id="w0",
         step="judge#0",
         attempt=1,
-        turn=number,
+        name=f"asked#{number}",
         node="judge",
         role="judge",
         weights="coin",
@@ -99,32 +99,22 @@ async def test_calls_of_walks_that_ended_are_not_held(tmp_path: Path) -> None:
     await journal.close()
 
 
-def test_a_key_covers_whatever_shapes_a_call() -> None:
-    asked = {"messages": [{"role": "user", "content": "hello"}], "params": {"seed": 1}}
-    other = {"messages": [{"role": "user", "content": "hello"}], "params": {"seed": 2}}
-    keys = {
-        call_key("weights", asked, "walk", "ask#0", 1, 0),
-        call_key("others", asked, "walk", "ask#0", 1, 0),
-        call_key("weights", other, "walk", "ask#0", 1, 0),
-        call_key("weights", asked, "walk2", "ask#0", 1, 0),
-        call_key("weights", asked, "walk", "ask#1", 1, 0),
-        call_key("weights", asked, "walk", "ask#0", 2, 0),
-        call_key("weights", asked, "walk", "ask#0", 1, 1),
+def test_a_name_and_a_key_cover_whatever_shapes_a_call() -> None:
+    asked = {"messages": [{"role": "user", "content": "hello"}], "params": {"top_p": 1}}
+    other = {"messages": [{"role": "user", "content": "hello"}], "params": {"top_p": 2}}
+    names = {
+        asked_hash("weights", asked),
+        asked_hash("others", asked),
+        asked_hash("weights", other),
     }
-    assert len(keys) == 7
-    turned = {"params": {"seed": 1}, "messages": [{"content": "hello", "role": "user"}]}
-    assert call_key("weights", turned, "walk", "ask#0", 1, 0) in keys
-
-
-@given(st.text())
-def test_a_clean_text_can_be_written_and_keeps_all_that_could(text: str) -> None:
-    cleaned = clean(text)
-    cleaned.encode()
-    assert clean(cleaned) == cleaned
-    if all(not 0xD800 <= ord(character) <= 0xDFFF for character in text):
-        assert cleaned == text
-
-
-def test_only_the_lone_surrogate_is_replaced() -> None:
-    assert clean("a\ud800bc") == "a\ufffdbc"
-    assert clean("a\ud83d\ude00b") == "a\U0001f600b"
+    assert len(names) == 3
+    turned = {"params": {"top_p": 1}, "messages": [{"content": "hello", "role": "user"}]}
+    assert asked_hash("weights", turned) in names
+    keys = {
+        call_key("name#0", "walk", "ask#0", 1),
+        call_key("name#1", "walk", "ask#0", 1),
+        call_key("name#0", "walk2", "ask#0", 1),
+        call_key("name#0", "walk", "ask#1", 1),
+        call_key("name#0", "walk", "ask#0", 2),
+    }
+    assert len(keys) == 5

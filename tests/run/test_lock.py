@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -57,4 +58,19 @@ def test_a_directory_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     says = r"cannot be used as a run directory.*--out"
     with pytest.raises(RunError, match=says), hold(tmp_path / "file" / "run"):
+        pass
+
+
+def test_a_full_disk_is_said_and_the_lock_let_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    says = r"cannot be locked for writing \(No space left on device\); make room"
+    with monkeypatch.context() as patched:
+        patched.setattr("dataforge.run.lock.os.pwrite", full)
+        with pytest.raises(RunError, match=says), hold(tmp_path / "run"):
+            pass
+    with hold(tmp_path / "run"):
         pass

@@ -107,6 +107,20 @@ async def test_a_full_disk_is_said_and_leaves_whole_lines_only(
     assert log.path.read_bytes() == b'{"kept":1}\n'
 
 
+def test_a_torn_log_that_cannot_be_mended_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(b'{"a":1}\n{"b":')
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("dataforge.run.log.os.fsync", full)
+    with pytest.raises(RunError, match=r"calls\.jsonl: cannot be read and mended \(No space left"):
+        Log.open(path)
+
+
 async def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot be written"):
         Log.open(tmp_path / "nowhere" / "calls.jsonl")

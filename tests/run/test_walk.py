@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 import pytest
 
 from dataforge.corpus.store import read_calls, read_samples
-from dataforge.errors import ContextOverflow, Unmet
+from dataforge.errors import ContextOverflow, ModelError, RequestRefused, Unmet
 from dataforge.models.base import Message, Model, Params
 from dataforge.models.judge import Case, Rubric
 from dataforge.plan.action import Action
@@ -85,7 +85,7 @@ async def test_each_attempt_is_drawn_anew(tmp_path: Path) -> None:
             return "?" if len(seeds) == 1 else "What is it about?"
         return echo(messages, params)
 
-    report = await run(order(1, Voice(say)), tmp_path)
+    report = await run(judged_by(Kind(), Voice(say)), tmp_path)
     assert report.accepted == 1
     assert len(set(seeds)) == 2
     calls = [c for c in read_calls(tmp_path / "calls.parquet") if c.node == "ask/summary"]
@@ -143,16 +143,46 @@ async def test_a_struct_built_around_its_checks_is_checked_all_the_same(tmp_path
     assert ending(report)[2] == "instruction is not str of at least 5 characters"
 
 
-async def test_what_does_not_fit_the_model_rejects_the_walk_without_another_try(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ContextOverflow("5,000 tokens asked for"), "does not fit the model's context"),
+        (RequestRefused("content policy"), "the model refused the request"),
+    ],
+)
+async def test_what_a_model_will_not_take_rejects_the_walk_without_another_try(
+    tmp_path: Path, error: ModelError, reason: str
 ) -> None:
     def say(messages: Sequence[Message], params: Params) -> str:
-        raise ContextOverflow("5,000 tokens asked for, 4,096 there")
+        raise error
 
     voice = Voice(say)
     report = await run(order(1, voice), tmp_path)
-    assert ending(report)[2] == "does not fit the model's context"
+    assert ending(report) == ("rejected", "transform/news", reason)
+    assert only_walk(tmp_path)["detail"] == str(error)
     assert len(voice.asked) == 1
+
+
+async def test_a_refused_passage_stops_no_other_walk(tmp_path: Path) -> None:
+    def say(messages: Sequence[Message], params: Params) -> str:
+        if "river 2" in messages[-1].content:
+            raise RequestRefused("content policy")
+        return echo(messages, params)
+
+    report = await run(order(8, Voice(say)), tmp_path)
+    refused = [each for each in report.endings if each.reason == "the model refused the request"]
+    assert [each.count for each in refused] == [1]
+    assert report.accepted + report.rejected == 8
+    voice = Voice(say)
+    await run(order(8, voice), tmp_path)
+    assert not voice.asked
+
+
+class Kind(Coin):
+    """A judge that passes whatever it is shown."""
+
+    async def judge(self, case: Case, rubric: Rubric) -> Verdict:
+        return Verdict("pass", 1.0)
 
 
 class Never:
@@ -280,7 +310,7 @@ async def test_a_graph_within_a_graph_sees_only_the_fields_of_its_source(tmp_pat
     inner = Graph.build("retold", [NODES[0], tell], "seed/gate", "tell")
     nodes = [feel, inner, ask.renamed("ask/summary"), *NODES[4:]]
     graph = Graph.build("small", nodes, "feel", "sample/chat")
-    report = await run(replace(order(1), graph=graph), tmp_path)
+    report = await run(replace(judged_by(Kind(), Voice()), graph=graph), tmp_path)
     assert moods == [None]
     assert report.accepted == 1
 
