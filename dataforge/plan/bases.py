@@ -1,15 +1,20 @@
 """The order of base types: which type's values are all values of another.
 
 Python's own subclass order with two repairs that a planner cannot do without: a `bool` is not an
-`int`, and an `int` may stand for a `float` (as it does for pydantic in strict mode, save integers
-beyond the range of a double). It does not look inside containers.
+`int`, and an `int` may stand for a `float`, as it does for pydantic in strict mode. So that this
+holds of every integer, one beyond the range of a double is no number here and no node can give it.
+It does not look inside containers.
 """
 
 from __future__ import annotations
 
 import enum
+import sys
 
-__all__ = ["below", "common", "is_number", "is_sized", "kind", "members"]
+__all__ = ["MOST", "below", "common", "is_number", "is_sized", "kind", "members"]
+
+MOST = int(sys.float_info.max)
+"""The largest integer that can stand for a float."""
 
 _NUMBERS = frozenset({int, float})
 _SIZED = (str, bytes, list, dict, tuple, set, frozenset)

@@ -181,6 +181,12 @@ def _narrowed(name: str, body: Graph, until: Conditions) -> dict[str, Shape | No
         both = have.meet(want)
         if both is None:
             raise _never(name, field, want, have)
+        if unread := want.marks - have.marks:
+            raise DeclarationError(
+                f"loop {name!r}: until cannot check of {field} that it is {want.say()}: "
+                f"{', '.join(sorted(map(str, unread)))} is checked where a node promises it; "
+                "let the step that writes it do so"
+            )
         promised[field] = both
     promised.pop(CRITIQUE, None)
     return promised

@@ -137,12 +137,20 @@ def node(
     """Makes an async function a node named after it.
 
     `attempts`: how often it is tried in all; `weight`: > 0, how likely it is chosen; `judges`: the
-    field it judges. Raises `DeclarationError` for a signature that cannot be read.
+    field that its judge judges, due where it has one. Raises `DeclarationError` for a signature
+    that cannot be read.
     """
     names = sys._getframe(1).f_locals
 
     def declare(run: Callable[..., Awaitable[Any]]) -> Node[Any, Any]:
         signature = _Signature.read(run, names)
+        judging = sorted(role for role, kind in signature.roles.items() if kind == "judge")
+        if judging and judges is None:
+            # Without it nobody could tell whose output the judge must share no weights with.
+            raise DeclarationError(
+                f"{judging[0]!r} is a judge: say which field it judges, as in "
+                '@node(judges="answer")'
+            )
         return Node(
             name=run.__name__,
             takes=signature.takes,

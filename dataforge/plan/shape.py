@@ -17,7 +17,7 @@ from math import ceil, floor, inf
 from types import GenericAlias
 
 from dataforge.errors import ContradictoryCondition
-from dataforge.plan.bases import below, common, is_number, is_sized, kind, members
+from dataforge.plan.bases import MOST, below, common, is_number, is_sized, kind, members
 
 __all__ = [
     "Conditions",
@@ -122,6 +122,8 @@ class Shape:
     def _allows(self, value: object) -> bool:
         """Whether type, bounds and lengths let `value` be."""
         if not below(type(value), self.base):
+            return False
+        if isinstance(value, int) and abs(value) > MOST and is_number(self.base):
             return False
         if self.low > -inf or self.low_open:
             assert isinstance(value, (int, float))

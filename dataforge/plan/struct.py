@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping
+from copy import deepcopy
+from enum import Enum
 from functools import cache
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
@@ -47,6 +49,8 @@ class Struct(BaseModel):
     # Built when first read, so that importing the module stays cheap.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
+
+_PLAIN = (str, int, float, bytes, type(None), Enum)
 
 S = TypeVar("S", bound=Struct)
 
@@ -121,11 +125,16 @@ def fill(struct_type: type[S], record: Mapping[str, object]) -> S:
 
     Raises `Unmet` where the record does not meet the struct's conditions.
     """
-    seen = {name: record.get(name) for name in struct_type.model_fields}
+    seen = {name: _own(record.get(name)) for name in struct_type.model_fields}
     try:
         return struct_type.model_validate(seen)
     except ValidationError as error:
         raise broken(struct_type, error) from None
+
+
+def _own(value: object) -> object:
+    """A value that a node may change without changing the record it came from."""
+    return value if isinstance(value, _PLAIN) else deepcopy(value)
 
 
 def facts(struct: Struct) -> dict[str, object]:

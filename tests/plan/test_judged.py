@@ -44,3 +44,20 @@ def test_a_judge_that_is_a_model_itself_counts_under_its_own_role() -> None:
 
 def test_without_a_judge_there_are_no_pairs() -> None:
     assert judged_roles(ANSWER) == frozenset()
+
+
+def test_words_are_traced_through_nodes_that_only_rework_them() -> None:
+    draft = acts("draft", {"question": TEXT}, {"draft": TEXT}, roles={"answerer": "model"})
+    tidy = acts("tidy", {"draft": TEXT}, {"tidied": TEXT})
+    polish = acts("polish", {"tidied": TEXT}, {"answer": TEXT})
+    end = acts("end", {"verdict": VERDICT}, {"done": TEXT})
+    actions: list[Action] = [gate("go", {"question": TEXT}), draft, tidy, polish, JUDGE, end]
+    assert judged_roles(Graph.build("g", actions, "go", "end")) == {("judge", "answerer")}
+
+
+def test_nodes_that_rework_each_others_words_end_the_trace() -> None:
+    there = acts("there", {"answer": TEXT}, {"echo": TEXT})
+    back = acts("back", {"echo": TEXT}, {"answer": TEXT, "echo": None})
+    actions: list[Action] = [gate("go", {"echo": TEXT}), back, JUDGE, there]
+    end = acts("end", {"verdict": VERDICT, "echo": TEXT}, {"done": TEXT})
+    assert judged_roles(Graph.build("g", [*actions, end], "go", "end")) == frozenset()

@@ -4,6 +4,7 @@ import pytest
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
 from dataforge.plan.action import Action
+from dataforge.plan.annotation import read_shape
 from dataforge.plan.loop import chain, loop
 from dataforge.plan.shape import Shape
 from tests.plan.scene import TEXT, acts, at_least, one_of
@@ -148,3 +149,14 @@ def test_the_digest_changes_with_order_and_limits() -> None:
     assert first.digest != loop("tried", [two, one], until=until, at_most=2).digest
     assert first.digest != loop("tried", [one, two], until=until, at_most=3).digest
     assert first.digest != loop("tried", [one, two], until={"b": one_of("y")}, at_most=2).digest
+
+
+def test_an_until_that_no_run_could_check_is_refused() -> None:
+    for kept in (list, list[int], list[str]):
+        listed = acts("listed", {"text": TEXT}, {"items": read_shape(kept, "items")})
+        until = {"items": read_shape(list[str], "items")}
+        if kept == list[str]:
+            assert loop("l", [listed], until=until, at_most=2).postconditions == until
+            continue
+        with pytest.raises(DeclarationError, match="until cannot check of items that it is list"):
+            loop("l", [listed], until=until, at_most=2)

@@ -73,12 +73,23 @@ def test_a_bare_decorator_and_names_of_an_enclosing_function_work() -> None:
     class Local(Struct):
         text: str
 
-    @node
+    @node(judges="text")
     async def local(seen: Local, *, judge: Judge) -> Local:
         return seen
 
     assert local.preconditions == {"text": TEXT}
     assert local.roles == {"judge": "judge"}
+
+
+def test_a_judge_without_the_field_it_judges_is_refused() -> None:
+    class Local(Struct):
+        text: str
+
+    with pytest.raises(DeclarationError, match=r"'critic' is a judge: say which field it judges"):
+
+        @node
+        async def local(seen: Local, *, critic: Judge) -> Local:
+            return seen
 
 
 def test_a_setting_is_checked_against_its_annotation() -> None:

@@ -6,7 +6,7 @@ import pytest
 from annotated_types import MinLen
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import Field, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from dataforge.errors import DeclarationError, Unmet
 from dataforge.plan.shape import Shape
@@ -141,3 +141,32 @@ def test_a_struct_is_frozen_and_refuses_unknown_fields() -> None:
     seen = Passage(passage="x" * 10, kind="news")
     with pytest.raises(ValidationError):
         seen.kind = "letter"  # type: ignore[misc]
+
+
+def test_what_a_node_does_to_its_values_does_not_reach_the_record() -> None:
+    class Basket(BaseModel):
+        fruit: list[str]
+
+    class Seen(Struct):
+        basket: Basket
+        names: list[dict[str, list[str]]]
+
+    record = {"basket": Basket(fruit=["fig"]), "names": [{"all": ["fig"]}]}
+    seen = fill(Seen, record)
+    seen.basket.fruit.append("wasp")
+    seen.names[0]["all"].append("wasp")
+    assert record == {"basket": Basket(fruit=["fig"]), "names": [{"all": ["fig"]}]}
+
+
+@given(st.integers().map(lambda n: n * 10**300))
+def test_an_int_that_may_stand_for_a_float_is_taken_as_one(value: int) -> None:
+    class Narrow(Struct):
+        n: int
+
+    class Wide(Struct):
+        n: float
+
+    if breach(conditions(Narrow), {"n": value}) is None:
+        assert fill(Wide, {"n": value}).n == float(value)
+    else:
+        assert abs(value) > 1e308
