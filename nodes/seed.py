@@ -32,6 +32,8 @@ async def gate(seen: Passage) -> Nothing:
     passage = seen.passage
     if damaged := re.findall(r"\ufffd|[ÃÂ][\x80-\xbf]|â€", passage):
         raise Unmet("text decoded wrongly", f"{damaged[0]!r} and {len(damaged) - 1} more")
+    if control := re.search(r"<\|\w+\|>", passage):
+        raise Unmet("control tokens", f"{control[0]!r}, which a chat model takes for its own")
     visible = [character for character in passage if not character.isspace()]
     if len(visible) < 400:
         raise Unmet("mostly blank", f"{len(visible)} visible characters")

@@ -31,12 +31,15 @@ __all__ = ["command"]
     help="With every model call of the accepted walks, each as a sample of its own.",
 )
 @click.option(
-    "--superseded", is_flag=True, help="With calls of attempts that a later one replaced."
+    "--every-call",
+    is_flag=True,
+    help="Even calls not to learn from: of attempts that a later one replaced, and cut replies.",
 )
-def command(run: Path, to: Path, style: str, calls: bool, superseded: bool) -> None:
+def command(run: Path, to: Path, style: str, calls: bool, every_call: bool) -> None:
     """Writes the accepted samples of RUN, a run directory, as one JSONL or Parquet file.
 
     Each row has an id, a source (`sample`, or the node that made the call) and the conversation.
+    A turn with weight 0 is an example out of a prompt: shown, and not to be learned.
 
     \b
     Examples:
@@ -48,5 +51,5 @@ def command(run: Path, to: Path, style: str, calls: bool, superseded: bool) -> N
     if not run.is_dir():
         raise InputError(f"{run}: there is no such run directory; `dataforge run` makes one")
     called = run / "calls.parquet" if calls else None
-    made = export(run / "corpus.parquet", called, to, style, superseded=superseded)
+    made = export(run / "corpus.parquet", called, to, style, every_call=every_call)
     click.echo(f"{to}: {made.samples:,} samples, {made.calls:,} calls")

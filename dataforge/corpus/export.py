@@ -44,13 +44,13 @@ def export(
     to: Path,
     style: str = "messages",
     *,
-    superseded: bool = False,
+    every_call: bool = False,
 ) -> Exported:
     """Writes the samples, then the calls if given, to `to` (.jsonl or .parquet).
 
-    `style` is one of `FORMATS`; `superseded` adds the calls of attempts that a later one replaced.
-    The file is put in place whole. InputError for tables that cannot be read, UsageError for an
-    unknown style or ending.
+    `style` is one of `FORMATS`; `every_call` adds those that no one should learn from: of attempts
+    that a later one replaced, and cut at their token limit. The file is put in place whole.
+    InputError for tables that cannot be read, UsageError for an unknown style or ending.
     """
     if style not in FORMATS:
         raise UsageError(f"--format {style}: there are {', '.join(FORMATS)}")
@@ -61,7 +61,7 @@ def export(
     shape, counted = FORMATS[style], {"samples": 0, "calls": 0}
 
     def rows() -> Iterator[Mapping[str, object]]:
-        for kind, row in _rows(samples, calls, superseded):
+        for kind, row in _rows(samples, calls, every_call):
             counted[kind] += 1
             yield {"id": row.id, "source": row.source, **shape(row)}
 
@@ -69,21 +69,29 @@ def export(
     return Exported(**counted)
 
 
-def _rows(samples: Path, calls: Path | None, superseded: bool) -> Iterator[tuple[str, _Row]]:
+def _rows(samples: Path, calls: Path | None, every_call: bool) -> Iterator[tuple[str, _Row]]:
     for sample in read_samples(samples):
         yield "samples", _Row(sample.id, "sample", sample.messages)
     for call in read_calls(calls) if calls is not None else ():
-        if superseded or not call.superseded:
+        if every_call or not (call.superseded or call.finish == "length"):
             yield "calls", _Row(call.id, call.node, call.messages)
 
 
 def _messages(row: _Row) -> dict[str, object]:
-    return {"messages": [{"role": turn.role, "content": turn.content} for turn in row.messages]}
+    turns = [{"role": turn.role, "content": turn.content, **_weight(turn)} for turn in row.messages]
+    return {"messages": turns}
 
 
 def _sharegpt(row: _Row) -> dict[str, object]:
-    turns = [{"from": _NAMES[turn.role], "value": turn.content} for turn in row.messages]
+    turns = [
+        {"from": _NAMES[turn.role], "value": turn.content, **_weight(turn)} for turn in row.messages
+    ]
     return {"conversations": turns}
+
+
+def _weight(turn: Turn) -> dict[str, int]:
+    """The key by which OpenAI's and Axolotl's formats take a turn out of the loss."""
+    return {} if turn.weight else {"weight": 0}
 
 
 def _alpaca(row: _Row) -> dict[str, object]:

@@ -22,6 +22,8 @@ class Turn:
     role: str
     """`system`, `user`, `assistant` or `tool`."""
     content: str
+    weight: int = 1
+    """0 for an assistant's turn that is shown and not learned, such as a few-shot example."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +60,8 @@ class Call:
     """Which attempt of that step, from 1."""
     superseded: bool
     """The attempt failed and a later one replaced it."""
+    finish: str
+    """`stop`, or `length` for a reply cut at its token limit."""
     messages: tuple[Turn, ...]
     weights: str
     """Identity of the weights that replied."""

@@ -34,6 +34,9 @@ FORMAT_VERSION = 1
 """Rises whenever a column changes its name, type or meaning."""
 
 _MESSAGES = pl.List(pl.Struct({"role": pl.String(), "content": pl.String()}))
+_WEIGHED_MESSAGES = pl.List(
+    pl.Struct({"role": pl.String(), "content": pl.String(), "weight": pl.Int8()})
+)
 
 SAMPLES_SCHEMA = pl.Schema(
     {
@@ -57,7 +60,8 @@ CALLS_SCHEMA = pl.Schema(
         "step": pl.String(),
         "attempt": pl.Int64(),
         "superseded": pl.Boolean(),
-        "messages": _MESSAGES,
+        "finish": pl.String(),
+        "messages": _WEIGHED_MESSAGES,
         "weights": pl.String(),
     }
 )
@@ -115,6 +119,7 @@ def read_calls(path: Path) -> Iterator[Call]:
             step=str(row["step"]),
             attempt=_int(row["attempt"]),
             superseded=bool(row["superseded"]),
+            finish=str(row["finish"]),
             messages=_turns(row["messages"]),
             weights=str(row["weights"]),
         )
@@ -197,7 +202,11 @@ def _call_row(call: Call) -> dict[str, object]:
         "step": call.step,
         "attempt": call.attempt,
         "superseded": call.superseded,
-        "messages": _messages(call.messages),
+        "finish": call.finish,
+        "messages": [
+            {"role": turn.role, "content": turn.content, "weight": turn.weight}
+            for turn in call.messages
+        ],
         "weights": call.weights,
     }
 
@@ -208,7 +217,7 @@ def _messages(turns: tuple[Turn, ...]) -> list[dict[str, str]]:
 
 def _turns(cell: object) -> tuple[Turn, ...]:
     return tuple(
-        Turn(str(turn["role"]), str(turn["content"]))
+        Turn(str(turn["role"]), str(turn["content"]), _int(turn.get("weight", 1)))
         for turn in _list(cell)
         if isinstance(turn, dict)
     )

@@ -1,9 +1,9 @@
 """Reads conversations to pack: a run directory, or a Parquet or JSONL file with `messages`.
 
 A run gives its final samples and, unless told otherwise, every model call behind them whose reply
-was used. A line or row that is no conversation is left out, and its place and reason are kept for
-the report; the rest goes on. One conversation is in memory at a time. Nothing is judged here but
-form: whether a sample can be trained on is the tokenizer's to say.
+was used and whole. A line or row that is no conversation is left out, and its place and reason are
+kept for the report; the rest goes on. One conversation is in memory at a time. Nothing is judged
+here but form: whether a sample can be trained on is the tokenizer's to say.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Conversation:
     id: str
     """Unique within what is packed together."""
     turns: tuple[Turn, ...]
-    """At least one, each with a role and a content."""
+    """At least one, each with a role and a content; `weight` 0 takes one out of the loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _parquet(path: Path) -> Iterator[Conversation | Refused]:
         )
     if "superseded" in columns:
         table = table.filter(~pl.col("superseded"))
-    wanted = [name for name in ("id", "messages") if name in columns]
+    wanted = [name for name in ("id", "messages", "finish") if name in columns]
     rows = table.select(wanted).collect().iter_rows(named=True, buffer_size=_BATCH)
     return (_conversation(row, f"{path.name}:{number}") for number, row in enumerate(rows))
 
@@ -108,7 +108,7 @@ def _jsonl(path: Path) -> Iterator[Conversation | Refused]:
                 row = json.loads(line.decode())
             except UnicodeDecodeError as error:
                 yield Refused(where, "not UTF-8", str(error))
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
                 yield Refused(where, "not JSON", str(error))
             else:
                 yield _conversation(row, where)
@@ -119,6 +119,8 @@ def _conversation(row: object, where: str) -> Conversation | Refused:
         return Refused(where, "not an object with messages")
     identity = row.get("id")
     name = str(identity) if isinstance(identity, (str, int)) else where
+    if row.get("finish") == "length":
+        return Refused(name, "reply cut at max_tokens")
     messages = row.get("messages")
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
         return Refused(name, "no messages", f"`messages` is {_short(messages)}")
@@ -132,10 +134,22 @@ def _conversation(row: object, where: str) -> Conversation | Refused:
             )
         # A column of structs spells out every key any row has; what a turn lacks is None there.
         turn = {str(key): value for key, value in message.items() if value is not None}
-        if not isinstance(turn.setdefault("content", ""), str):
+        content = turn.setdefault("content", "")
+        if not isinstance(content, str) or not _is_unicode(content):
             return Refused(name, "malformed message", f"the content of message {number} is no text")
+        weight = turn.pop("weight", 1)
+        if weight not in (0, 1):
+            said = f"the weight of message {number} is {_short(weight)}, neither 0 nor 1"
+            return Refused(name, "malformed message", said)
+        if weight == 0:
+            turn["weight"] = 0
         turns.append(turn)
     return Conversation(name, tuple(turns))
+
+
+def _is_unicode(text: str) -> bool:
+    """Holds no half of a surrogate pair, which no tokenizer takes."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _short(value: object) -> str:

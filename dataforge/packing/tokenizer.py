@@ -59,7 +59,7 @@ class ChatTokenizer:
         backend: _Backend,
         template: str,
         apply_template: Callable[[list[dict[str, object]], bool], str],
-        special: frozenset[int],
+        special: Mapping[int, str],
         save: Callable[[Path], object],
     ) -> None:
         self.name = name
@@ -69,7 +69,7 @@ class ChatTokenizer:
         self.template_digest = _digest(template)
         """Of the chat template's source."""
         self.special = special
-        """Control tokens, such as the end of a turn."""
+        """Control tokens, such as the end of a turn: id -> how it is spelt."""
         self._backend = backend
         self._apply_template = apply_template
         self._save = save
@@ -136,8 +136,8 @@ def open_tokenizer(spec: str) -> ChatTokenizer:
         lambda turns, reply_next: str(
             loaded.apply_chat_template(turns, tokenize=False, add_generation_prompt=reply_next)
         ),
-        frozenset(token for token, entry in added.items() if entry.special)
-        | frozenset(loaded.all_special_ids),
+        {token: entry.content for token, entry in added.items() if entry.special}
+        | dict(zip(loaded.all_special_ids, loaded.all_special_tokens, strict=True)),
         loaded.save_pretrained,
     )
 

@@ -15,7 +15,7 @@ that a row of samples laid end to end never asks one sample to predict the next.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
@@ -78,12 +78,15 @@ def tokenize(
 
 
 def assistant_spans(turns: Sequence[Turn], text: str, tokenizer: ChatTokenizer) -> list[Span]:
-    """Where in `text`, the rendering of `turns`, the assistant speaks; a turn left out has none."""
+    """Where in `text`, the rendering of `turns`, the assistant speaks and is learned from.
+
+    A turn that the template leaves out has no span, nor has one of weight 0.
+    """
     # One character that stands nowhere in the text, so that nothing around the turn matches it.
     probe = next(chr(code) for code in range(0xE000, 0xF900) if chr(code) not in text)
     spans = []
     for number, turn in enumerate(turns):
-        if turn["role"] != "assistant":
+        if not _is_learned(turn):
             continue
         other = tokenizer.render(
             [*turns[:number], {"role": "assistant", "content": probe}, *turns[number + 1 :]]
@@ -105,11 +108,24 @@ class _Rendered:
     spans: list[Span]
 
 
+def _is_learned(turn: Turn) -> bool:
+    return turn["role"] == "assistant" and turn.get("weight", 1) != 0
+
+
 def _rendered(conversation: Conversation, tokenizer: ChatTokenizer) -> _Rendered | Refused:
     from jinja2 import TemplateError
 
-    if not any(turn["role"] == "assistant" for turn in conversation.turns):
+    learned = [turn for turn in conversation.turns if _is_learned(turn)]
+    if not learned:
         return Refused(conversation.id, "no assistant turn")
+    if any(not str(turn["content"]).strip() and not turn.get("tool_calls") for turn in learned):
+        return Refused(conversation.id, "empty answer")
+    for number, turn in enumerate(conversation.turns):
+        # Encoded, it would open or end a turn that nobody took.
+        found = [text for text in tokenizer.special.values() if text in str(turn["content"])]
+        if found:
+            detail = f"message {number} holds {', '.join(sorted(found))}"
+            return Refused(conversation.id, "control token in content", detail)
     try:
         text = tokenizer.render(conversation.turns)
         spans = assistant_spans(conversation.turns, text, tokenizer)
@@ -121,7 +137,7 @@ def _rendered(conversation: Conversation, tokenizer: ChatTokenizer) -> _Rendered
 def _tokens(
     rendered: _Rendered,
     encoding: Encoding,
-    special: frozenset[int],
+    special: Container[int],
     capacity: int,
     overlong: Overlong,
 ) -> Tokens | Refused:
@@ -146,7 +162,7 @@ def _tokens(
 
 
 def _token_spans(
-    rendered: _Rendered, encoding: Encoding, special: frozenset[int]
+    rendered: _Rendered, encoding: Encoding, special: Container[int]
 ) -> Iterator[Span]:
     """The tokens of each span, and the control token that ends it where there is one.
 

@@ -121,7 +121,11 @@ def _calls(walk: WalkEnd, journal: BinaryIO) -> Iterator[Call]:
                 )
             if not isinstance(entry, ChatEntry):
                 continue
-            asked = tuple(Turn(message.role, message.content) for message in entry.messages)
+            # What the assistant says in a prompt is an example: shown, not learned.
+            asked = tuple(
+                Turn(message.role, message.content, 0 if message.role == "assistant" else 1)
+                for message in entry.messages
+            )
             yield Call(
                 id=f"{walk.id}-{number}",
                 sample_id=walk.id,
@@ -130,6 +134,7 @@ def _calls(walk: WalkEnd, journal: BinaryIO) -> Iterator[Call]:
                 step=attempt.step,
                 attempt=attempt.number,
                 superseded=attempt.superseded,
+                finish=entry.reply.finish,
                 messages=(*asked, Turn("assistant", entry.reply.text)),
                 weights=entry.weights,
             )

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dataforge.corpus.record import Fact, Turn
 from dataforge.errors import (
@@ -45,6 +45,8 @@ from dataforge.run.state import Record, Rejected, after, entry
 from dataforge.run.trace import Attempt, Outcome, WalkEnd
 
 __all__ = ["Ground", "Walk"]
+
+_ROLES = ("system", "user", "assistant", "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class Walk:
         """Walks from a seed's fields; how it ended. Raises only what is to stop the run."""
         try:
             record = await self.follow(self._ground.graph, seed)
-            messages = _messages(record)
+            messages = _conversation(record, self._ground.graph.target)
         except Rejected as error:
             return self._ended("rejected", error.node, error.reason, error.detail)
         except (FatalModelError, RunError):
@@ -256,18 +258,25 @@ def _failure(error: Exception) -> tuple[str, str]:
     return type(error).__name__, f"{error} ({Path(frame.filename).name}:{frame.lineno})"
 
 
-def _messages(record: Record) -> tuple[Turn, ...]:
+def _conversation(record: Record, target: str) -> tuple[Turn, ...]:
+    """What the target gave as `messages`, if it can be trained on; else `Rejected`."""
     said = record.get("messages")
     if not isinstance(said, Sequence) or isinstance(said, str):
-        raise TypeError(f"the graph's `messages` are {view(said)}, not a list of turns")
-    return tuple(_turn(each) for each in said)
+        raise Rejected(target, "messages are no list of turns", view(said))
+    turns = tuple(_turn(each, target) for each in said)
+    if not turns or turns[-1].role != "assistant":
+        last = turns[-1].role if turns else "none"
+        raise Rejected(target, "messages do not end with an answer", f"the last turn: {last}")
+    return turns
 
 
-def _turn(each: object) -> Turn:
-    if isinstance(each, Mapping):
-        role, content = each.get("role"), each.get("content")
-    else:
-        role, content = getattr(each, "role", None), getattr(each, "content", None)
-    if not isinstance(role, str) or not isinstance(content, str):
-        raise TypeError(f"a turn of `messages` needs a role and a content: {view(each)}")
+def _turn(each: object, target: str) -> Turn:
+    turn = each.model_dump() if isinstance(each, BaseModel) else each
+    if not isinstance(turn, Mapping) or turn.keys() != {"role", "content"}:
+        raise Rejected(target, "a turn holds a role and a content and no more", view(each))
+    role, content = turn["role"], turn["content"]
+    if role not in _ROLES or not isinstance(content, str):
+        raise Rejected(
+            target, f"a turn has text and one of the roles {', '.join(_ROLES)}", view(each)
+        )
     return Turn(role, content)

@@ -47,7 +47,7 @@ def test_a_file_of_chats_becomes_shards_beside_it(tmp_path: Path, tokenizer: str
     assert result.exit_code == 0, result.output
     assert "2 samples in 1 rows of at most 256 tokens" in result.output
     assert "left out: longer than a row: 1\n" in result.output
-    assert "left out: nothing carries loss: 1\n" in result.output
+    assert "left out: empty answer: 1\n" in result.output
     assert sorted(Shards(tmp_path / "chats-shards")[0].sample_ids) == ["chat-0", "chat-2"]
 
 
@@ -84,7 +84,7 @@ def test_the_seed_orders_the_rows(tmp_path: Path, tokenizer: str) -> None:
 def test_nothing_to_pack_fails_and_leaves_nothing(tmp_path: Path, tokenizer: str) -> None:
     source = chats(tmp_path / "chats.jsonl", "It sat on the mat, all day long.", "")
     with pytest.raises(
-        PackingError, match=r"not one sample.*longer than a row: 1.*carries loss: 1"
+        PackingError, match=r"not one sample.*longer than a row: 1.*empty answer: 1"
     ):
         pack(source, tokenizer=tokenizer, capacity=45)
     (tmp_path / "empty.jsonl").touch()

@@ -56,6 +56,7 @@ def test_a_flawed_passage_is_turned_away_with_a_reason(seed: dict[str, str]) -> 
         ("The café was closed. " + "A sentence that was read as Latin-1: cafÃ©. " * 20, "decoded"),
         ("A passage with a hole \ufffd in it. " * 20, "decoded"),
         ("A line.\n" + " " * 700, "blank"),
+        ("He said so. <|im_end|>\n<|im_start|>assistant\nYes, he did. " * 12, "control tokens"),
         ("<td>12.5</td><td>13.5</td>\n" * 40, "markup"),
         ("The same sentence, once more. " * 30, "repeats"),
         ("Home\nAbout\nShop\nNews\nHelp\nTerms\nLogin\n" * 20, "no sentences"),

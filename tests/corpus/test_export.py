@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -28,7 +29,7 @@ def sample(*turns: Turn) -> Sample:
     )
 
 
-def call(number: int, superseded: bool) -> Call:
+def call(number: int, superseded: bool, finish: str = "stop") -> Call:
     return Call(
         id=f"{'a' * 16}-{number}",
         sample_id="a" * 16,
@@ -37,6 +38,7 @@ def call(number: int, superseded: bool) -> Call:
         step="ask/summary#0",
         attempt=1,
         superseded=superseded,
+        finish=finish,
         messages=(Turn("system", "Be brief"), *PAIR),
         weights="voice",
     )
@@ -67,9 +69,31 @@ def test_messages_hold_samples_then_calls_without_superseded_ones(run: Path) -> 
     ]
 
 
+def test_cut_replies_are_there_for_the_asking_alone(run: Path) -> None:
+    write_calls(run / "calls.parquet", [call(0, False), call(1, False, "length")])
+    samples, calls, to = run / "corpus.parquet", run / "calls.parquet", run / "out.jsonl"
+    assert export(samples, calls, to) == Exported(samples=1, calls=1)
+    assert export(samples, calls, to, every_call=True) == Exported(samples=1, calls=2)
+
+
+@pytest.mark.parametrize(
+    ("style", "key"), [("messages", "messages"), ("sharegpt", "conversations")]
+)
+def test_an_example_in_a_prompt_says_that_it_is_not_to_be_learned(
+    run: Path, style: str, key: str
+) -> None:
+    shown = (Turn("user", "Q"), Turn("assistant", "Example", 0), *PAIR)
+    write_calls(run / "calls.parquet", [replace(call(0, False), messages=shown)])
+    to = run / "out.jsonl"
+    export(run / "corpus.parquet", run / "calls.parquet", to, style)
+    turns = rows(to)[1][key]
+    assert isinstance(turns, list)
+    assert [turn.get("weight") for turn in turns] == [None, 0, None, None]
+
+
 def test_superseded_calls_and_no_calls_are_there_for_the_asking(run: Path) -> None:
     samples, calls, to = run / "corpus.parquet", run / "calls.parquet", run / "out.jsonl"
-    assert export(samples, calls, to, superseded=True) == Exported(samples=1, calls=2)
+    assert export(samples, calls, to, every_call=True) == Exported(samples=1, calls=2)
     assert export(samples, None, to) == Exported(samples=1, calls=0)
 
 

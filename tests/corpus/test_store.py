@@ -40,6 +40,7 @@ CALLS = st.builds(
     step=TEXT,
     attempt=st.integers(1, 9),
     superseded=st.booleans(),
+    finish=st.sampled_from(["stop", "length"]),
     messages=TURNS,
     weights=TEXT,
 )

@@ -42,6 +42,7 @@ def run(tmp_path: Path) -> Path:
             step="answer/plain#0",
             attempt=number,
             superseded=number == 1,
+            finish="stop",
             messages=turns(f"call {number}"),
             weights="w",
         )
@@ -75,6 +76,10 @@ def test_lines_that_are_no_conversations_are_listed_and_the_rest_goes_on(tmp_pat
         b'{"messages": [{"role": "robot", "content": "x"}]}',
         b'{"messages": [{"role": "user", "content": 3}]}',
         json.dumps({"messages": MESSAGES}).encode(),
+        b'{"messages": ' + b"[" * 100_000,
+        b'{"messages": [{"role": "user", "content": "half a \\ud83d"}]}',
+        b'{"messages": [{"role": "user", "content": "x", "weight": 0.5}]}',
+        json.dumps({"id": "cut", "finish": "length", "messages": MESSAGES}).encode(),
     ]
     path.write_bytes(b"\n".join(lines))
     found = list(read_conversations(path))
@@ -90,6 +95,10 @@ def test_lines_that_are_no_conversations_are_listed_and_the_rest_goes_on(tmp_pat
         ("chats.jsonl:7", "no messages"),
         ("chats.jsonl:8", "malformed message"),
         ("chats.jsonl:9", "malformed message"),
+        ("chats.jsonl:11", "not JSON"),
+        ("chats.jsonl:12", "malformed message"),
+        ("chats.jsonl:13", "malformed message"),
+        ("cut", "reply cut at max_tokens"),
     ]
 
 

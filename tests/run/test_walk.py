@@ -315,6 +315,48 @@ async def test_a_graph_within_a_graph_sees_only_the_fields_of_its_source(tmp_pat
     assert report.accepted == 1
 
 
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ([], "messages do not end with an answer"),
+        ([{"role": "user", "content": "Q"}], "messages do not end with an answer"),
+        ([{"role": "human", "content": "Q"}], "a turn has text and one of the roles"),
+        ([{"role": "assistant"}], "a turn holds a role and a content and no more"),
+        ([{"role": "assistant", "content": "A", "name": "x"}], "a turn holds a role and a content"),
+    ],
+)
+async def test_what_cannot_be_trained_on_is_not_accepted(
+    tmp_path: Path, messages: list[dict[str, str]], reason: str
+) -> None:
+    class Said(Struct):
+        messages: list[dict[str, str]]
+
+    @node
+    async def chat(seen: Asked) -> Said:
+        return Said(messages=messages)
+
+    nodes = [*NODES[:4], chat.renamed("sample/chat")]
+    graph = Graph.build("small", nodes, "seed/gate", "sample/chat")
+    report = await run(replace(order(1), graph=graph), tmp_path)
+    outcome, at, why = ending(report)
+    assert (outcome, at) == ("rejected", "sample/chat")
+    assert why.startswith(reason)
+
+
+async def test_an_example_in_a_prompt_is_kept_as_one_not_to_be_learned(tmp_path: Path) -> None:
+    @node
+    async def ask(seen: Text, *, writer: Model) -> Asked:
+        shown = [Message("user", "Ask."), Message("assistant", "Why?"), Message("user", "Ask!")]
+        return Asked(instruction=(await writer.chat(shown)).text, task="summary")
+
+    asked = with_node(ask.renamed("ask/summary"))
+    players = {**asked.players, "judge": OpenJudge("code:kind", Kind(), "kind", "1")}
+    await run(replace(asked, players=players), tmp_path)
+    (asking,) = [c for c in read_calls(tmp_path / "calls.parquet") if c.kind == "ask"]
+    assert [turn.weight for turn in asking.messages] == [1, 0, 1, 1]
+    assert asking.finish == "stop"
+
+
 async def test_facts_are_the_literals_known_at_the_end(tmp_path: Path) -> None:
     await run(order(20), tmp_path)
     for sample in read_samples(tmp_path / "corpus.parquet"):
