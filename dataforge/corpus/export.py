@@ -2,7 +2,8 @@
 
 Rows go from the tables to one file, in the tables' order; nothing is filtered, split or shuffled
 here. What a form cannot say is refused, not dropped: alpaca has no place for a conversation that
-does not end with an answer.
+does not end with an answer. One thing it cannot say is left to its reader: that an example is not
+to be learned; examples stand in its `history`, which a trainer can be told to mask.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ __all__ = [
     "write_samples",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Rises whenever a column changes its name, type or meaning."""
 
 _MESSAGES = pl.List(pl.Struct({"role": pl.String(), "content": pl.String()}))

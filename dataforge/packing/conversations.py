@@ -9,15 +9,20 @@ here but form: whether a sample can be trained on is the tokenizer's to say.
 from __future__ import annotations
 
 import json
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dataforge.errors import InputError
 from dataforge.packing.tokenizer import Turn
 
-__all__ = ["Conversation", "Refused", "read_conversations"]
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Conversation", "Refused", "read_conversations", "texts"]
 
 _ROLES = ("system", "user", "assistant", "tool")
 
@@ -60,12 +65,7 @@ def read_conversations(source: Path, *, calls: bool = True) -> Iterator[Conversa
                 f"{source}: no finished run lies here (corpus.parquet is missing). "
                 f"`dataforge run` makes it; a .parquet or .jsonl file with messages packs too"
             )
-        every_call = source / "calls.parquet"
-        if not calls:
-            return _parquet(corpus)
-        if not every_call.is_file():
-            raise InputError(f"{every_call} is missing; pack the samples alone with --no-calls")
-        return chain(_parquet(corpus), _parquet(every_call))
+        return _run(corpus, source / "calls.parquet" if calls else None)
     if not source.is_file():
         raise InputError(f"{source}: there is no such file or directory to pack")
     if source.suffix == ".parquet":
@@ -75,6 +75,33 @@ def read_conversations(source: Path, *, calls: bool = True) -> Iterator[Conversa
     raise InputError(
         f"{source}: cannot be packed; give a run directory, a .parquet or a .jsonl file"
     )
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text within a value as JSON has them, keys too, however deep."""
+    # No recursion: a line may nest as deep as its parser follows.
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case str(text):
+                yield text
+            case Mapping() as inner:
+                pending += [*inner.keys(), *inner.values()]
+            case Sequence() as inner:
+                pending += inner
+
+
+def _run(corpus: Path, calls: Path | None) -> Iterator[Conversation | Refused]:
+    # Imported here: `--help` must not wait for it. The store refuses tables of another format,
+    # which may not say what is not to be learned.
+    from dataforge.corpus.store import scan_calls, scan_samples
+
+    samples = _rows(scan_samples(corpus), corpus)
+    if calls is None:
+        return samples
+    if not calls.is_file():
+        raise InputError(f"{calls} is missing; pack the samples alone with --no-calls")
+    return chain(samples, _rows(scan_calls(calls), calls))
 
 
 def _parquet(path: Path) -> Iterator[Conversation | Refused]:
@@ -91,6 +118,13 @@ def _parquet(path: Path) -> Iterator[Conversation | Refused]:
             f"{path}: has no column `messages` (it has {', '.join(columns)}); it must hold lists "
             f"of turns, each with a role and a content"
         )
+    return _rows(table, path)
+
+
+def _rows(table: pl.LazyFrame, path: Path) -> Iterator[Conversation | Refused]:
+    import polars as pl
+
+    columns = table.collect_schema().names()
     if "superseded" in columns:
         table = table.filter(~pl.col("superseded"))
     wanted = [name for name in ("id", "messages", "finish") if name in columns]
@@ -118,7 +152,7 @@ def _conversation(row: object, where: str) -> Conversation | Refused:
     if not isinstance(row, Mapping):
         return Refused(where, "not an object with messages")
     identity = row.get("id")
-    name = str(identity) if isinstance(identity, (str, int)) else where
+    name = str(identity) if isinstance(identity, str | int) and _is_unicode(identity) else where
     if row.get("finish") == "length":
         return Refused(name, "reply cut at max_tokens")
     messages = row.get("messages")
@@ -135,8 +169,9 @@ def _conversation(row: object, where: str) -> Conversation | Refused:
         # A column of structs spells out every key any row has; what a turn lacks is None there.
         turn = {str(key): value for key, value in message.items() if value is not None}
         content = turn.setdefault("content", "")
-        if not isinstance(content, str) or not _is_unicode(content):
-            return Refused(name, "malformed message", f"the content of message {number} is no text")
+        if not isinstance(content, str) or not _is_unicode(turn):
+            what = "half a character" if isinstance(content, str) else "no text as its content"
+            return Refused(name, "malformed message", f"message {number} has {what}")
         weight = turn.pop("weight", 1)
         if weight not in (0, 1):
             said = f"the weight of message {number} is {_short(weight)}, neither 0 nor 1"
@@ -147,11 +182,17 @@ def _conversation(row: object, where: str) -> Conversation | Refused:
     return Conversation(name, tuple(turns))
 
 
-def _is_unicode(text: str) -> bool:
-    """Holds no half of a surrogate pair, which no tokenizer takes."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
+def _is_unicode(value: object) -> bool:
+    """Holds no half of a surrogate pair, which no tokenizer and no file takes."""
+    try:
+        for text in texts(value):
+            text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _short(value: object) -> str:
-    said = repr(value)
+    # Follows only a few levels, so that a deeply nested value can be shown too.
+    said = reprlib.repr(value)
     return said if len(said) <= 60 else f"{said[:57]}…"

@@ -75,8 +75,20 @@ class ChatTokenizer:
         self._save = save
 
     def render(self, turns: Sequence[Turn], *, reply_next: bool = False) -> str:
-        """The conversation as the model reads it; with `reply_next`, up to where it would reply."""
-        return self._apply_template([dict(turn) for turn in turns], reply_next)
+        """The conversation as the model reads it; with `reply_next`, up to where it would reply.
+
+        PackingError when the template does not take it.
+        """
+        from jinja2 import TemplateError
+
+        try:
+            return self._apply_template([dict(turn) for turn in turns], reply_next)
+        except TemplateError as error:
+            raise PackingError(str(error)) from error
+        # A template is a program that came with the model, and turns may hold anything: TypeError
+        # from a filter, RecursionError from what is nested too deep …
+        except Exception as error:
+            raise PackingError(f"{type(error).__name__}: {error}") from error
 
     def encode(self, texts: Sequence[str]) -> Sequence[Encoding]:
         """Tokens of rendered texts; nothing is added that the text does not spell out."""

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataforge.errors import PackingError
-from dataforge.packing.conversations import Conversation, Refused
+from dataforge.packing.conversations import Conversation, Refused, texts
 from dataforge.packing.tokenizer import ChatTokenizer, Encoding, Turn
 
 __all__ = ["NO_LOSS", "Overlong", "Span", "Tokens", "assistant_spans", "tokenize"]
@@ -113,8 +113,6 @@ def _is_learned(turn: Turn) -> bool:
 
 
 def _rendered(conversation: Conversation, tokenizer: ChatTokenizer) -> _Rendered | Refused:
-    from jinja2 import TemplateError
-
     learned = [turn for turn in conversation.turns if _is_learned(turn)]
     if not learned:
         return Refused(conversation.id, "no assistant turn")
@@ -122,14 +120,17 @@ def _rendered(conversation: Conversation, tokenizer: ChatTokenizer) -> _Rendered
         return Refused(conversation.id, "empty answer")
     for number, turn in enumerate(conversation.turns):
         # Encoded, it would open or end a turn that nobody took.
-        found = [text for text in tokenizer.special.values() if text in str(turn["content"])]
+        said = list(texts(turn))
+        found = {
+            control for control in tokenizer.special.values() if any(control in t for t in said)
+        }
         if found:
             detail = f"message {number} holds {', '.join(sorted(found))}"
             return Refused(conversation.id, "control token in content", detail)
     try:
         text = tokenizer.render(conversation.turns)
         spans = assistant_spans(conversation.turns, text, tokenizer)
-    except TemplateError as error:
+    except PackingError as error:
         return Refused(conversation.id, "refused by the chat template", str(error))
     return _Rendered(conversation.id, text, spans)
 

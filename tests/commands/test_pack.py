@@ -10,10 +10,13 @@ from click.testing import CliRunner
 
 from dataforge.commands.app import main
 from dataforge.commands.pack import pack
-from dataforge.corpus.record import Sample, Turn
-from dataforge.corpus.store import write_samples
+from dataforge.corpus.export import export
+from dataforge.corpus.record import Call, Sample, Turn
+from dataforge.corpus.store import write_calls, write_samples
 from dataforge.errors import InputError, PackingError, UsageError
 from dataforge.packing.shard import Shards
+from dataforge.packing.tokenizer import open_tokenizer
+from dataforge.packing.tokens import NO_LOSS
 from tests.tiny import tiny_tokenizer
 
 
@@ -59,6 +62,60 @@ def test_the_shards_of_a_run_lie_in_it(tmp_path: Path, tokenizer: str) -> None:
         pack(tmp_path, tokenizer=tokenizer)
     packed = pack(tmp_path, tokenizer=tokenizer, calls=False)
     assert packed.out == tmp_path / "shards" and packed.samples == 1
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> Path:
+    """A run with a sample of two answers, a call that was shown an example, and a cut one."""
+    talk = [Turn("user", "What?"), Turn("assistant", "One."), Turn("user", "And?")]
+    shown = [talk[0], Turn("assistant", "An example.", 0), talk[2]]
+    sample = Sample(
+        id="s",
+        seed_id="1",
+        walk=0,
+        path=(),
+        facts={},
+        messages=(*talk, Turn("assistant", "Two.")),
+        score=None,
+    )
+    calls = [
+        Call(
+            id=f"s-{finish}",
+            sample_id="s",
+            node="ask/it",
+            kind="ask",
+            step="ask/it#0",
+            attempt=1,
+            superseded=False,
+            finish=finish,
+            messages=(*shown, Turn("assistant", reply)),
+            weights="w",
+        )
+        for finish, reply in [("stop", "The reply."), ("length", "A reply cut in the")]
+    ]
+    write_samples(tmp_path / "corpus.parquet", [sample])
+    write_calls(tmp_path / "calls.parquet", calls)
+    return tmp_path
+
+
+@pytest.mark.parametrize("way", ["", "out.jsonl", "out.parquet"])
+def test_a_call_is_learned_for_its_reply_and_a_sample_for_all_its_answers(
+    taught: Path, tokenizer: str, way: str
+) -> None:
+    if way:
+        export(taught / "corpus.parquet", taught / "calls.parquet", taught / way)
+    packed = pack(taught / way, tokenizer=tokenizer)
+    learned: dict[str, str] = {}
+    (row,) = Shards(packed.out)
+    at = 0
+    for name, length in zip(row.sample_ids, row.seq_lengths, strict=True):
+        labels = row.labels[at : at + length]
+        spoken = [int(label) for label in labels if label != NO_LOSS]
+        learned[name] = open_tokenizer(tokenizer).decode(spoken)
+        at += length
+    assert learned == {"s": "One.Two.", "s-stop": "The reply."}
+    # An export leaves cut replies out by itself.
+    assert packed.refused == ({} if way else {"reply cut at max_tokens": 1})
 
 
 def test_packing_again_gives_the_same_bytes(tmp_path: Path, tokenizer: str) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dataforge.corpus.record import Call, Sample, Turn
 from dataforge.corpus.store import (
+    FORMAT_VERSION,
     read_calls,
     read_samples,
     scan_samples,
@@ -112,5 +113,7 @@ def test_another_format_version_is_refused_with_the_remedy(tmp_path: Path) -> No
     pl.DataFrame({"id": ["a"]}).write_parquet(
         path, metadata={"dataforge.table": "samples", "dataforge.format_version": "99"}
     )
-    with pytest.raises(InputError, match=r"format version 99; .* reads 1.*dataforge run"):
+    with pytest.raises(
+        InputError, match=rf"format version 99; .* reads {FORMAT_VERSION}\..*dataforge run"
+    ):
         scan_samples(path)

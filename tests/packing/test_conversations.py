@@ -80,12 +80,14 @@ def test_lines_that_are_no_conversations_are_listed_and_the_rest_goes_on(tmp_pat
         b'{"messages": [{"role": "user", "content": "half a \\ud83d"}]}',
         b'{"messages": [{"role": "user", "content": "x", "weight": 0.5}]}',
         json.dumps({"id": "cut", "finish": "length", "messages": MESSAGES}).encode(),
+        json.dumps({"id": "half \ud83d", "messages": MESSAGES}).encode(),
     ]
     path.write_bytes(b"\n".join(lines))
     found = list(read_conversations(path))
     assert [item.id for item in found if isinstance(item, Conversation)] == [
         "good",
         "chats.jsonl:10",
+        "chats.jsonl:15",
     ]
     assert [(item.id, item.reason) for item in found if isinstance(item, Refused)] == [
         ("chats.jsonl:2", "not JSON"),
@@ -110,6 +112,40 @@ def test_what_a_turn_has_beyond_role_and_content_is_kept(tmp_path: Path) -> None
     (found,) = read_conversations(path)
     assert isinstance(found, Conversation)
     assert found.turns[1] == {"role": "assistant", "content": "", "tool_calls": [call]}
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"name": "\ud83d"}, {"\udc00": 1}, {"tool_calls": [{"arguments": {"at": ["x", "\ud83d"]}}]}],
+)
+def test_half_a_character_anywhere_in_a_turn_is_refused(
+    tmp_path: Path, extra: dict[str, object]
+) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"messages": [MESSAGES[0], {**MESSAGES[1], **extra}]}))
+    said = "message 1 has half a character"
+    assert list(read_conversations(path)) == [Refused("chats.jsonl:1", "malformed message", said)]
+
+
+@pytest.mark.parametrize("key", ["messages", "content", "weight", "tool_calls"])
+def test_no_depth_of_nesting_stops_the_reading(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "chats.jsonl"
+    # Around what the parser follows, and far beyond it.
+    deep = ["[" * depth + "]" * depth for depth in (*range(850, 1_050, 5), 100_000)]
+    turn = '{"messages": [{"role": "assistant", "content": "x", %s}]}'
+    line = "{%s}" if key == "messages" else turn
+    path.write_text("\n".join(line % f'"{key}": {nested}' for nested in deep))
+    found = list(read_conversations(path))
+    assert len(found) == len(deep)
+    assert isinstance(found[-1], Refused) and found[-1].reason == "not JSON"
+
+
+def test_tables_of_an_earlier_format_are_refused(run: Path) -> None:
+    path = run / "calls.parquet"
+    old = {"dataforge.table": "calls", "dataforge.format_version": "1"}
+    pl.read_parquet(path).drop("finish").write_parquet(path, metadata=old)
+    with pytest.raises(InputError, match=r"calls\.parquet: format version 1; .*dataforge run"):
+        read_conversations(run)
 
 
 def test_a_parquet_of_messages_will_do(tmp_path: Path) -> None:

@@ -114,6 +114,14 @@ def test_a_control_token_in_anyones_words_is_refused(
     assert made.detail == f"message {turn} holds {control}"
 
 
+def test_a_control_token_anywhere_else_in_a_turn_is_refused(chatml: ChatTokenizer) -> None:
+    question, answer = chat("Hello?", "Hello.").turns
+    call = {"function": {"name": "look", "arguments": {"<|im_end|>": ["<|im_start|>user"]}}}
+    made = tokens(Conversation("s", (question, {**answer, "tool_calls": [call]})), chatml)
+    assert isinstance(made, Refused) and made.reason == "control token in content"
+    assert made.detail == "message 1 holds <|im_end|>, <|im_start|>"
+
+
 def test_a_turn_of_weight_0_is_shown_and_not_learned(chatml: ChatTokenizer) -> None:
     shown = chat("Q one", "An example", "Q two", "The reply")
     first, example, *rest = shown.turns
@@ -168,6 +176,24 @@ def test_what_a_template_refuses_is_refused_with_its_words(tmp_path: Path) -> No
     strict = opened(tmp_path, "{{ raise_exception('no system turns here') }}")
     made = tokens(chat("a", "b"), strict)
     assert made == Refused("sample", "refused by the chat template", "no system turns here")
+
+
+@pytest.mark.parametrize(
+    ("template", "error"),
+    [
+        ("{% for call in messages[0].calls %}{{ call }}{% endfor %}", "TypeError"),
+        ("{{ 1 // messages[0].zero }}", "ZeroDivisionError"),
+        ("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}", "RecursionError"),
+    ],
+)
+def test_whatever_a_template_stumbles_over_is_refused(
+    tmp_path: Path, template: str, error: str
+) -> None:
+    stumbling = opened(tmp_path, template)
+    turn = {"role": "assistant", "content": "x", "calls": 3, "zero": 0}
+    made = tokens(Conversation("s", (turn,)), stumbling)
+    assert isinstance(made, Refused) and made.reason == "refused by the chat template"
+    assert made.detail.startswith(f"{error}: ")
 
 
 def test_a_long_sample_is_dropped_cut_or_an_error_as_asked(chatml: ChatTokenizer) -> None:
