@@ -6,6 +6,7 @@ they cannot do: what it prints says which.
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 
@@ -107,7 +108,7 @@ def command(
     click.echo(f"shards      {shards}")
     click.echo(f"checkpoint  {checkpoint}  (loss {losses})")
     click.echo(f"run report  {folder / 'report.md'}")
-    click.echo(f"\nlook at a sample: {door()} show --run {folder}")
+    click.echo(f"\nlook at a sample: {door()} show --run {shlex.quote(str(folder))}")
 
 
 def _export(folder: Path) -> Path:

@@ -166,7 +166,8 @@ def command(
     click.echo(f"calls    {request.out / 'calls.parquet'}")
     click.echo(f"report   {request.out / 'report.md'}")
     if report.accepted:
-        click.echo(f"\nnext: {door()} show --run {request.out}    {door()} pack {request.out}")
+        folder = shlex.quote(str(request.out))
+        click.echo(f"\nnext: {door()} show --run {folder}    {door()} pack {folder}")
 
 
 def run(request: Request, *, show: bool = True) -> Report:

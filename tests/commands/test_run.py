@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -30,6 +31,14 @@ def test_a_run_makes_a_corpus_and_says_where(library: Path, tmp_path: Path) -> N
     for part in ("accepted", "rejected", "tokens/s", "runs/small/corpus.parquet", "report.md"):
         assert part in done.output
     assert f"reused 0, new {asked(library)}" in done.output
+
+
+def test_the_command_that_comes_next_can_be_pasted(library: Path) -> None:
+    done = dataforge("run", "small", "--library", library, "--out", "my run's")
+    following = next(line for line in done.output.splitlines() if line.startswith("next: "))
+    show = shlex.split(following.removeprefix("next: "))
+    assert show[show.index("--run") + 1] == "my run's"
+    assert show[-1] == "my run's"
 
 
 def test_the_same_command_again_repeats_no_call(library: Path) -> None:
