@@ -31,10 +31,21 @@ from dataforge.plan.action import Action
 from dataforge.plan.graph import Graph
 from dataforge.plan.loop import chain, loop
 from dataforge.plan.node import gate
+from dataforge.run.policy import POLICIES, Policy
 
 __all__ = ["LoadedGraph", "graph_names", "load_graph"]
 
-_KEYS = ("description", "source", "target", "nodes", "loop", "settings", "weights", "roles")
+_KEYS = (
+    "description",
+    "source",
+    "target",
+    "nodes",
+    "loop",
+    "settings",
+    "weights",
+    "roles",
+    "policy",
+)
 _LOOP_KEYS = ("name", "body", "until", "at_most", "critique")
 
 
@@ -47,8 +58,30 @@ class LoadedGraph:
     """Role -> the model spec it is bound to unless a run says otherwise."""
     description: str
     path: Path
-    notices: tuple[str, ...] = ()
-    """What is likely not meant, in sentences: a node in no loop, a node on no walk."""
+    policy: Policy = "uniform"
+    """By which rule a run chooses walks unless it says otherwise."""
+    remarks: tuple[str, ...] = ()
+    """What was found while it was read and is likely not meant, in sentences."""
+    inside: tuple[LoadedGraph, ...] = ()
+    """The graphs it holds."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is likely not meant, in sentences: a node in no loop, a node on no walk.
+
+        To say why takes longer than to build the graph, so it is worked out when asked for.
+        """
+        own = (f"{name} lies on no walk: {why}" for name, why in self.graph.why_idle().items())
+        inner = (
+            f"in {each.graph.name}: {notice}" for each in self.inside for notice in each.notices
+        )
+        return (*self.remarks, *inner, *own)
+
+    @property
+    def noticed(self) -> int:
+        """How many notices there are."""
+        inner = sum(each.noticed for each in self.inside)
+        return len(self.remarks) + len(self.graph.idle) + inner
 
 
 def graph_names(library: Library) -> list[str]:
@@ -111,7 +144,8 @@ class _Draft:
         self.actions: dict[str, Action] = {}
         self.named: set[str] = set()
         self.roles: dict[str, str] = {}
-        self.notices: list[str] = []
+        self.remarks: list[str] = []
+        self.inside: list[LoadedGraph] = []
 
     def loaded(self) -> LoadedGraph:
         """The graph, with its complaints naming the file."""
@@ -134,13 +168,14 @@ class _Draft:
             )
         except (GraphError, DeclarationError) as error:
             raise type(error)(f"{shown(self.path)}: {error}") from error
-        self.notices += [f"{action.name} lies on no walk: {why}" for action, why in graph.idle]
         return LoadedGraph(
             graph=graph,
             roles=self._roles(graph),
             description=self.table.text("description", ""),
             path=self.path,
-            notices=tuple(self.notices),
+            policy=self._policy(),
+            remarks=tuple(self.remarks),
+            inside=tuple(self.inside),
         )
 
     def _name(self) -> str:
@@ -205,7 +240,7 @@ class _Draft:
         self.actions[inner.graph.name] = inner.graph
         self.named.add(inner.graph.name)
         self.roles |= inner.roles
-        self.notices += [f"in {inner.graph.name}: {notice}" for notice in inner.notices]
+        self.inside.append(inner)
 
     def _add_loop(self, entry: Table) -> None:
         """Makes every chain of the body's steps that fits together a loop of its own."""
@@ -231,7 +266,7 @@ class _Draft:
                 self.named.add(made.name)
         used = {step.name for steps in bodies for step in steps}
         for step in (step for pool in pools for step in pool if step.name not in used):
-            self.notices.append(f"{step.name} fits into no chain of the loop {name}")
+            self.remarks.append(f"{step.name} fits into no chain of the loop {name}")
 
     def _pool(self, part: str, entry: Table) -> list[AnyNode]:
         """The nodes that may be one step of a loop."""
@@ -272,6 +307,14 @@ class _Draft:
                         f"no node that {pattern!r} picks has this setting{nearest(key, has)} "
                         f"They have: {named(has)}",
                     )
+
+    def _policy(self) -> Policy:
+        said = self.table.text("policy", "uniform")
+        chosen = next((each for each in POLICIES if each == said), None)
+        if chosen is None:
+            known = f"{nearest(said, POLICIES)} Known: {named(POLICIES)}"
+            self.table.refuse("policy", f"{said!r} is no walk policy{known}")
+        return chosen
 
     def _roles(self, graph: Graph) -> dict[str, str]:
         """Default bindings, this file's before those of the graphs inside."""

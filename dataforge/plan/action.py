@@ -72,6 +72,11 @@ class Action:
         return ()
 
     @property
+    def ways(self) -> int:
+        """How many ways there are through it; one through a node."""
+        return 1
+
+    @property
     def digest(self) -> str:
         """Hash of all that decides what the action does; changes when that may have changed."""
         raise NotImplementedError

@@ -1,89 +1,170 @@
 """Why something is not on any walk, in sentences: what is lacking at best, and who could give it.
 
-The nearest miss is a heuristic (fewest conditions unmet, then the smallest gap); what it says of
-the state it picks is exact.
+States are explored anew for it, keeping what the nodes in question look at, which a graph that only
+plans does not. The nearest miss is a heuristic (fewest conditions unmet, then the smallest gap);
+what is said of it is exact, for it is a walk that can be taken. Where the states would be too many
+for an answer at once, each need is looked at alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 
+from dataforge.errors import TooManyStates
 from dataforge.plan.action import Action
 from dataforge.plan.bases import below
-from dataforge.plan.shape import Shape, entails, missing, say
-from dataforge.plan.states import START, Space, State
+from dataforge.plan.shape import Known, Shape, entails, missing, say
+from dataforge.plan.space import START, Space, State, entry, first_known
+from dataforge.plan.states import explore
 
-__all__ = ["lacks", "nearest", "why_idle", "why_unreachable"]
+__all__ = ["Seen", "Why", "lacks", "nearest"]
 
 Lack = tuple[Shape | None, Shape | None]
 """What is wanted of a field, and what is known of it; None: absent."""
 
 
-def why_unreachable(space: Space, target: Action, actions: Sequence[Action]) -> str:
-    """Why no walk reaches `target`, followed back through the nodes that could have helped."""
-    trail = _trail(space, list(space.arcs), target, actions)
-    lines = (
-        f"  {action.name} never runs; what it lacks at best:\n{_listed(action, unmet, actions)}"
-        for action, unmet in trail
-    )
-    return "\n".join(lines)
+MOST = 2_000
+"""How many states are explored for an explanation."""
 
 
-def why_idle(space: Space, action: Action, target: Action, actions: Sequence[Action]) -> str:
-    """Why `action` is on no walk: what it lacks at best, or what would have to run after it."""
-    after = [reached for arcs in space.arcs.values() for taken, reached in arcs if taken is action]
-    if not after:
-        unmet = nearest(space, action)
-        return (
-            f"  {action.name} never runs; what it lacks at best:\n{_listed(action, unmet, actions)}"
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """States, dead ends among them, and what is known at each on a walk to it."""
+
+    space: Space
+    known: Mapping[State, Known]
+
+
+class Why:
+    """Explains what is on no walk of the graph of some actions."""
+
+    def __init__(
+        self,
+        graph: str,
+        actions: Sequence[Action],
+        source: Action,
+        target: Action,
+    ) -> None:
+        self._graph, self._actions = graph, actions
+        self._source, self._target = source, target
+
+    def unreachable(self) -> str:
+        """Why no walk reaches the target, followed back through nodes that could have helped."""
+        seen = self.seen(self._actions) or self.seen([self._target])
+        if seen is None:
+            return self._alone(self._target)
+        trail = self._trail(seen, list(seen.space.arcs), self._target)
+        lines = (
+            f"  {action.name} never runs; what it lacks at best:\n{self._listed(action, unmet)}"
+            for action, unmet in trail
         )
-    stuck, unmet = _trail(space, _following(space, after), target, actions)[-1]
-    return (
-        f"  {action.name} can run, but no walk leads on from it; nearest to going on is "
-        f"{stuck.name}, which lacks:\n{_listed(stuck, unmet, actions)}"
-    )
+        return "\n".join(lines)
 
-
-def _trail(
-    space: Space, states: Sequence[State], target: Action, actions: Sequence[Action]
-) -> list[tuple[Action, Mapping[str, Lack]]]:
-    """What `target` lacks at best in `states`, then what the nearest node that could help lacks.
-
-    And so on, up to one that no node could help.
-    """
-    taken = {action for state in states for action, _ in space.arcs[state]}
-    trail: dict[Action, Mapping[str, Lack]] = {}
-    action = target
-    while action not in trail:
-        unmet = trail[action] = nearest(space, action, states)
-        givers = [_givers(field, want, actions) for field, (want, _) in unmet.items()]
-        helpers = {
-            giver: nearest(space, giver, states)
-            for each in givers
-            for giver in each
-            if giver not in taken and giver not in trail
+    def idle(self, actions: Sequence[Action]) -> dict[str, str]:
+        """Action -> what it lacks at best, or what would have to run after it."""
+        if not actions:
+            return {}
+        seen = self.seen([*actions, self._target])
+        return {
+            action.name: self._alone(action) if seen is None else self._idle(seen, action)
+            for action in actions
         }
-        helpers = {a: lacking for a, lacking in helpers.items() if not _barred(lacking, actions)}
-        if helpers and all(givers):
-            action = min(helpers, key=lambda helper: (*_distance(helpers[helper]), helper.name))
-    return list(trail.items())
 
+    def seen(self, watched: Sequence[Action]) -> Seen | None:
+        """The states told apart by what `watched` look at; None where those are too many."""
+        try:
+            found = explore(
+                self._graph,
+                self._actions,
+                self._source,
+                self._target,
+                MOST,
+                watched=watched,
+            )
+        except TooManyStates:
+            return None
+        return Seen(found.space, first_known(found.space, self._source.preconditions))
 
-def _barred(unmet: Mapping[str, Lack], actions: Sequence[Action]) -> bool:
-    """Whether something that must be absent is there to stay."""
-    unwanted = [field for field, (want, _) in unmet.items() if want is None]
-    return any(not _givers(field, None, actions) for field in unwanted)
+    def _alone(self, action: Action) -> str:
+        """Which single needs of `action` nothing meets, whatever else is known."""
+        entered = entry(self._source.preconditions)
+        others = [other for other in self._actions if other is not action]
+        unmet = {
+            field: (want, entered.get(field))
+            for field, want in action.requires.items()
+            if not entails(entered.get(field), want) and not _givers(field, want, others)
+        }
+        if unmet:
+            said = self._listed(action, unmet)
+            return f"  {action.name} never runs; what it lacks on every walk:\n{said}"
+        needs = "; ".join(f"{name}: {say(shape)}" for name, shape in action.requires.items())
+        return (
+            f"  {action.name} is on no walk: there is a node for each of its needs, but no walk "
+            f"meets them all and leads on to {self._target.name}\n    needs {needs}"
+        )
+
+    def _idle(self, seen: Seen, action: Action) -> str:
+        arcs = seen.space.arcs.values()
+        after = {reached for steps in arcs for taken, reached in steps if taken is action}
+        if not after:
+            unmet = self._listed(action, nearest(seen, action))
+            return f"  {action.name} never runs; what it lacks at best:\n{unmet}"
+        stuck, lacking = self._trail(seen, seen.space.after(sorted(after)), self._target)[-1]
+        return (
+            f"  {action.name} can run, but no walk leads on from it; nearest to going on is "
+            f"{stuck.name}, which lacks:\n{self._listed(stuck, lacking)}"
+        )
+
+    def _trail(
+        self, seen: Seen, states: Sequence[State], target: Action
+    ) -> list[tuple[Action, Mapping[str, Lack]]]:
+        """What `target` lacks at best in `states`, then what the nearest that could help lacks.
+
+        And so on, up to one that no node could help.
+        """
+        taken = {action for state in states for action, _ in seen.space.arcs[state]}
+        trail: dict[Action, Mapping[str, Lack]] = {}
+        action = target
+        while action not in trail:
+            unmet = trail[action] = nearest(seen, action, states)
+            givers = [_givers(field, want, self._actions) for field, (want, _) in unmet.items()]
+            helpers = {
+                giver: nearest(seen, giver, states)
+                for each in givers
+                for giver in each
+                if giver not in taken and giver not in trail
+            }
+            helpers = {a: lacking for a, lacking in helpers.items() if not self._barred(lacking)}
+            if helpers and all(givers):
+                action = min(helpers, key=lambda helper: (*_distance(helpers[helper]), helper.name))
+        return list(trail.items())
+
+    def _barred(self, unmet: Mapping[str, Lack]) -> bool:
+        """Whether something that must be absent is there to stay."""
+        unwanted = [field for field, (want, _) in unmet.items() if want is None]
+        return any(not _givers(field, None, self._actions) for field in unwanted)
+
+    def _listed(self, action: Action, unmet: Mapping[str, Lack]) -> str:
+        """What an action lacks, one field a line."""
+        others = [other for other in self._actions if other is not action]
+        lines = []
+        for field, (want, have) in unmet.items():
+            implied = want is None and field not in action.preconditions
+            why = f" ({action.name} would overwrite it)" if implied else ""
+            lines.append(f"    {lacks(field, want, have, others)}{why}")
+        return "\n".join(lines)
 
 
 def nearest(
-    space: Space, action: Action, states: Iterable[State] | None = None
+    seen: Seen, action: Action, states: Iterable[State] | None = None
 ) -> Mapping[str, Lack]:
     """What `action` lacks in the state that comes nearest to letting it run."""
-    among = space.arcs if states is None else states
+    among = seen.space.arcs if states is None else states
     begun = [state for state in among if state != START]
-    unended = [state for state in begun if state not in space.ends] or begun
-    lacking = [missing(space.known[state], action.requires) for state in unended]
+    unended = [state for state in begun if state != seen.space.end] or begun
+    lacking = [missing(seen.known[state], action.requires) for state in unended]
     return min(lacking, key=_distance, default={})
 
 
@@ -95,17 +176,6 @@ def lacks(field: str, want: Shape | None, have: Shape | None, actions: Sequence[
         return f"{field}: must be absent, but is {say(have)}; {by}"
     by = f"given by {givers}" if givers else _closest(field, want, actions)
     return f"{field}: needs {say(want)}, has {'nothing' if have is None else say(have)}; {by}"
-
-
-def _listed(action: Action, unmet: Mapping[str, Lack], actions: Sequence[Action]) -> str:
-    """What an action lacks, one field a line."""
-    others = [other for other in actions if other is not action]
-    lines = []
-    for field, (want, have) in unmet.items():
-        implied = want is None and field not in action.preconditions
-        why = f" ({action.name} would overwrite it)" if implied else ""
-        lines.append(f"    {lacks(field, want, have, others)}{why}")
-    return "\n".join(lines)
 
 
 def _givers(field: str, want: Shape | None, actions: Sequence[Action]) -> list[Action]:
@@ -127,18 +197,6 @@ def _closest(field: str, want: Shape, actions: Sequence[Action]) -> str:
         return "no node gives it"
     _, name, shape = min(promises, key=lambda promise: promise[:2])
     return f"no node gives that; the closest, {name}, promises {shape.say()}"
-
-
-def _following(space: Space, states: Iterable[State]) -> list[State]:
-    """`states` and all that can be reached from them."""
-    seen: dict[State, None] = dict.fromkeys(states)
-    waiting = list(seen)
-    while waiting:
-        for _, reached in space.arcs[waiting.pop()]:
-            if reached not in seen:
-                seen[reached] = None
-                waiting.append(reached)
-    return list(seen)
 
 
 def _distance(unmet: Mapping[str, Lack]) -> tuple[int, float]:

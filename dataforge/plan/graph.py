@@ -10,19 +10,26 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from types import MappingProxyType
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from heapq import heappop, heappush
+from itertools import accumulate
 from typing import Literal, Self
 
 from dataforge.errors import DuplicateName, GraphError, NodeOnNoWalk, UnreachableTarget
 from dataforge.plan.action import Action, digest_of, merged_roles
-from dataforge.plan.explain import why_idle, why_unreachable
-from dataforge.plan.shape import Conditions, Known, Shape, missing
-from dataforge.plan.states import START, Arc, Space, State, explore, line
+from dataforge.plan.explain import Why
+from dataforge.plan.facts import Facts
+from dataforge.plan.needs import Needs, bits
+from dataforge.plan.shape import Conditions, Known
+from dataforge.plan.space import START, Arc, Space, State, entry, line
+from dataforge.plan.states import Exploration, explore
 
-__all__ = ["Edge", "Graph"]
+__all__ = ["MAX_STATES", "Edge", "Graph"]
+
+MAX_STATES = 20_000
+"""How many states a graph may have where nothing else is said; beyond, nesting is due."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,6 +42,17 @@ class Edge:
     """`tight`: what `before` promises is enough; `carried`: earlier facts are needed too."""
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a graph was built from, so that it can be built with one node more."""
+
+    exploration: Exploration
+    source: Action
+    target: Action
+    named: frozenset[str]
+    max_states: int
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Graph(Action):
     """A set of walks from one source to one target."""
@@ -45,10 +63,12 @@ class Graph(Action):
     """Name of the last node of every walk."""
     nodes: tuple[Action, ...]
     """The nodes on some walk, by name."""
-    idle: tuple[tuple[Action, str], ...] = ()
-    """Nodes that matched a pattern but are on no walk, and the nearest miss of each."""
+    idle: tuple[Action, ...] = ()
+    """The nodes that are on no walk, by name."""
     space: Space = field(repr=False)
     """States from which the target can be reached, and the arcs between them."""
+    origin: Origin | None = field(default=None, repr=False)
+    """What it was built from; None for a line of steps."""
 
     @classmethod
     def build(
@@ -59,7 +79,7 @@ class Graph(Action):
         target: str,
         *,
         named: Collection[str] = (),
-        max_states: int = 20_000,
+        max_states: int = MAX_STATES,
         weight: float = 1.0,
         tags: Collection[str] = (),
     ) -> Self:
@@ -71,30 +91,63 @@ class Graph(Action):
         by_name = _by_name(name, actions)
         first = _found(name, "source", source, by_name)
         last = _found(name, "target", target, by_name)
-        for action in actions:
-            if isinstance(action, Graph) and name in set(_graphs(action)):
-                raise GraphError(f"graph {name!r} holds itself, in node {action.name!r}")
-        space = explore(name, actions, first, last, max_states)
-        if not space.ends:
-            reason = why_unreachable(space, last, actions)
-            raise UnreachableTarget(
-                f"graph {name!r}: no walk from {source!r} reaches {target!r}\n{reason}"
-            )
-        live = space.live()
-        taken = live.taken()
-        idle = [by_name[each] for each in sorted(by_name.keys() - taken.keys())]
-        reasons = tuple((action, why_idle(space, action, last, actions)) for action in idle)
-        lost = [reason for action, reason in reasons if action.name in named]
-        if lost:
-            raise NodeOnNoWalk(
-                f"graph {name!r}: on no walk from {source!r} to {target!r}:\n" + "\n".join(lost)
-            )
-        return cls._over(name, live, first.preconditions, reasons, weight, frozenset(tags))
+        ordered = [by_name[each] for each in sorted(by_name)]
+        _refuse_itself(name, ordered)
+        found = explore(name, ordered, first, last, max_states)
+        origin = Origin(found, first, last, frozenset(named), max_states)
+        return cls._built(name, origin, weight, frozenset(tags))
+
+    def with_node(self, action: Action, *, named: bool = False) -> Self:
+        """The graph that a build with `action` among the actions gives, sooner.
+
+        States from which the new action cannot run are taken over as they are, and no two shapes
+        are compared again. `named`: it must lie on a walk. Raises a `GraphError` as `build` does.
+        """
+        if self.origin is None:
+            raise GraphError(f"graph {self.name!r} is a line of steps; no node can join it")
+        origin = self.origin
+        actions = [*origin.exploration.needs.actions, action]
+        _by_name(self.name, actions)
+        _refuse_itself(self.name, [action])
+        found = explore(
+            self.name,
+            actions,
+            origin.source,
+            origin.target,
+            origin.max_states,
+            before=origin.exploration,
+        )
+        must = origin.named | {action.name} if named else origin.named
+        grown = replace(origin, exploration=found, named=must)
+        return self._built(self.name, grown, self.weight, self.tags)
 
     @classmethod
     def line(cls, name: str, steps: Sequence[Action], preconditions: Conditions) -> Self:
         """The graph with a single walk, the steps in order; `preconditions` must suffice for it."""
-        return cls._over(name, line(steps, preconditions), preconditions)
+        return cls._over(name, line(steps), preconditions)
+
+    @classmethod
+    def _built(cls, name: str, origin: Origin, weight: float, tags: frozenset[str]) -> Self:
+        source, target = origin.source, origin.target
+        actions = origin.exploration.needs.actions
+        why = Why(name, actions, source, target)
+        if origin.exploration.space.end is None:
+            raise UnreachableTarget(
+                f"graph {name!r}: no walk from {source.name!r} reaches {target.name!r}\n"
+                f"{why.unreachable()}"
+            )
+        live = origin.exploration.space.live()
+        taken = live.taken()
+        idle = tuple(
+            sorted((a for a in actions if a.name not in taken), key=lambda action: action.name)
+        )
+        lost = [action for action in idle if action.name in origin.named]
+        if lost:
+            raise NodeOnNoWalk(
+                f"graph {name!r}: on no walk from {source.name!r} to {target.name!r}:\n"
+                + "\n".join(why.idle(lost).values())
+            )
+        return cls._over(name, live, source.preconditions, idle, weight, tags, origin)
 
     @classmethod
     def _over(
@@ -102,17 +155,19 @@ class Graph(Action):
         name: str,
         space: Space,
         preconditions: Conditions,
-        idle: tuple[tuple[Action, str], ...] = (),
+        idle: tuple[Action, ...] = (),
         weight: float = 1.0,
         tags: frozenset[str] = frozenset(),
+        origin: Origin | None = None,
     ) -> Self:
+        assert space.end is not None
         nodes = tuple(space.taken().values())
-        ends = space.ends
-        last = next(a for arcs in space.arcs.values() for a, state in arcs if state in ends)
-        return cls(
+        facts = Facts(space, preconditions)
+        last = next(a for arcs in space.arcs.values() for a, state in arcs if state == space.end)
+        made = cls(
             name=name,
             preconditions=preconditions,
-            postconditions=MappingProxyType(_promised(space, preconditions)),
+            postconditions=facts.promised(space.end),
             roles=merged_roles(name, nodes),
             weight=weight,
             tags=tags,
@@ -121,12 +176,21 @@ class Graph(Action):
             nodes=nodes,
             idle=idle,
             space=space,
+            origin=origin,
         )
+        # What `facts` would be computed as when first asked for; it is at hand.
+        made.__dict__["facts"] = facts
+        return made
 
     @property
     def inner(self) -> tuple[Action, ...]:
         """The nodes on some walk."""
         return self.nodes
+
+    @property
+    def ways(self) -> int:
+        """How many walks there are."""
+        return self.count_walks()
 
     @property
     def start(self) -> State:
@@ -137,51 +201,89 @@ class Graph(Action):
         """The steps from which the target can be reached, by name; none once it has run."""
         return self.space.arcs[state]
 
+    @cached_property
+    def facts(self) -> Facts:
+        """What may be known at each state."""
+        return Facts(self.space, self.preconditions)
+
     def known(self, state: State) -> Known:
-        """What is known at a state."""
-        return self.space.known[state]
+        """What is known at a state; what only some walks bring there may be absent."""
+        return self.facts.known(state)
 
     def count_walks(self, state: State = START) -> int:
-        """How many walks there are from a state on, exactly."""
+        """How many walks there are from a state on, exactly.
+
+        The ways through a nested graph, or through the body of a loop, count each.
+        """
         return self._counts[state]
 
+    def walks_before(self, state: State) -> Sequence[int]:
+        """For each choice at a state, how many of the walks from there take an earlier one."""
+        before = self._before.get(state)
+        if before is None:
+            counted = (
+                action.ways * self._counts[reached] for action, reached in self.space.arcs[state]
+            )
+            before = self._before[state] = [0, *accumulate(counted)][:-1]
+        return before
+
+    @cached_property
+    def _before(self) -> dict[State, list[int]]:
+        return {}
+
     def shortest(self) -> int:
-        """Steps of the shortest walk, source and target included."""
+        """Steps of the shortest walk, source and target included; a nested graph is one."""
         return self._lengths[START][0]
 
     def longest(self) -> int:
-        """Steps of the longest walk, source and target included."""
+        """Steps of the longest walk, source and target included; a nested graph is one."""
         return self._lengths[START][1]
 
     def walks(self, limit: int) -> tuple[tuple[str, ...], ...]:
-        """The first `limit` walks in alphabetical order, as names of nodes."""
+        """The first `limit` walks, shortest first and then alphabetical, as names of nodes."""
         found: list[tuple[str, ...]] = []
-        waiting: list[tuple[State, tuple[str, ...]]] = [(START, ())]
+        waiting: list[tuple[int, tuple[str, ...], State]] = [(self.shortest(), (), START)]
         while waiting and len(found) < limit:
-            state, path = waiting.pop()
-            arcs = self.space.arcs[state]
-            if not arcs:
+            _, path, state = heappop(waiting)
+            if state == self.space.end:
                 found.append(path)
-            waiting += [(reached, (*path, action.name)) for action, reached in reversed(arcs)]
+            for action, reached in self.space.arcs[state]:
+                length = len(path) + 1 + self._lengths[reached][0]
+                heappush(waiting, (length, (*path, action.name), reached))
         return tuple(found)
 
     def edges(self) -> tuple[Edge, ...]:
         """Which node can directly follow which, sorted."""
         return self._edges
 
+    def why_idle(self) -> Mapping[str, str]:
+        """Node on no walk -> what it lacks at best, and who could give it."""
+        return self._why_idle
+
+    @cached_property
+    def _why_idle(self) -> Mapping[str, str]:
+        if self.origin is None:
+            return {}
+        made = self.origin
+        why = Why(self.name, made.exploration.needs.actions, made.source, made.target)
+        return why.idle(self.idle)
+
     @cached_property
     def _counts(self) -> dict[State, int]:
         counts: dict[State, int] = {}
+        ways = {action.name: action.ways for action in self.nodes}
         for state in self.space.last_first():
             arcs = self.space.arcs[state]
-            counts[state] = sum(counts[reached] for _, reached in arcs) if arcs else 1
+            counts[state] = sum(ways[action.name] * counts[reached] for action, reached in arcs)
+            if not arcs:
+                counts[state] = 1
         return counts
 
     @cached_property
     def _lengths(self) -> dict[State, tuple[int, int]]:
         lengths: dict[State, tuple[int, int]] = {}
         for state in self.space.last_first():
-            after = [lengths[reached] for _, reached in self.space.arcs[state]]
+            after = {lengths[reached] for _, reached in self.space.arcs[state]}
             shortest = min((low for low, _ in after), default=-1)
             longest = max((high for _, high in after), default=-1)
             lengths[state] = (shortest + 1, longest + 1)
@@ -189,14 +291,20 @@ class Graph(Action):
 
     @cached_property
     def _edges(self) -> tuple[Edge, ...]:
-        pairs: dict[tuple[str, str], tuple[Action, Action]] = {}
+        number = {action.name: place for place, action in enumerate(self.nodes)}
+        follow = {
+            state: sum(1 << number[action.name] for action, _ in arcs)
+            for state, arcs in self.space.arcs.items()
+        }
+        after = [0] * len(self.nodes)
         for arcs in self.space.arcs.values():
-            for before, reached in arcs:
-                for after, _ in self.space.arcs[reached]:
-                    pairs[before.name, after.name] = (before, after)
+            for action, reached in arcs:
+                after[number[action.name]] |= follow[reached]
+        tight = _Tight(self.nodes)
         return tuple(
-            Edge(before.name, after.name, _kind(before, after))
-            for _, (before, after) in sorted(pairs.items())
+            Edge(before.name, self.nodes[each].name, tight.kind(place, each))
+            for place, before in enumerate(self.nodes)
+            for each in bits(after[place])
         )
 
     @cached_property
@@ -204,6 +312,27 @@ class Graph(Action):
         """Hash over the nodes on some walk, source and target."""
         insides = [f"{action.name} {action.digest}" for action in self.nodes]
         return digest_of("graph", self.name, self.source, self.target, str(self.weight), *insides)
+
+
+class _Tight:
+    """Whether what a node promises is all that another needs; a gate promises what it asks."""
+
+    def __init__(self, nodes: Sequence[Action]) -> None:
+        needs = Needs(nodes)
+        self.asks = [
+            sum(1 << needs.bit[each] for each in node.preconditions.items()) for node in nodes
+        ]
+        self.alone = [needs.met(entry(node.postconditions or node.preconditions)) for node in nodes]
+
+    def kind(self, before: int, after: int) -> Literal["tight", "carried"]:
+        """The kind of the edge between two nodes, by number."""
+        return "carried" if self.asks[after] & ~self.alone[before] else "tight"
+
+
+def _refuse_itself(name: str, actions: Sequence[Action]) -> None:
+    for action in actions:
+        if isinstance(action, Graph) and name in set(_graphs(action)):
+            raise GraphError(f"graph {name!r} holds itself, in node {action.name!r}")
 
 
 def _by_name(name: str, actions: Sequence[Action]) -> dict[str, Action]:
@@ -230,30 +359,3 @@ def _graphs(action: Action) -> Iterator[str]:
         yield action.name
     for step in action.inner:
         yield from _graphs(step)
-
-
-def _promised(space: Space, preconditions: Conditions) -> dict[str, Shape | None]:
-    """What holds after every walk: what is written and known at all ends, and what is gone at all.
-
-    A field that only some walks leave behind is no promise. One that its writer declares optional
-    stays optional.
-    """
-    ends = [space.known[state] for state in sorted(space.ends)]
-    actions = space.taken().values()
-    touched = sorted({name for action in actions for name in action.postconditions})
-    promised: dict[str, Shape | None] = {}
-    for name in touched:
-        shapes = {known.get(name) for known in ends}
-        present = [shape for shape in shapes if shape is not None]
-        if not present and preconditions.get(name) is not None:
-            promised[name] = None
-        elif len(present) == len(shapes):
-            promised[name] = reduce(Shape.join, present)
-    return promised
-
-
-def _kind(before: Action, after: Action) -> Literal["tight", "carried"]:
-    """Whether what `before` promises is all that `after` needs; a gate promises what it asks."""
-    promised = before.postconditions or before.preconditions
-    alone = {name: shape for name, shape in promised.items() if shape is not None}
-    return "carried" if missing(alone, after.preconditions) else "tight"

@@ -42,6 +42,11 @@ class Loop(Action):
         return self.body.nodes
 
     @property
+    def ways(self) -> int:
+        """The ways through its body, taken anew by no attempt."""
+        return self.body.ways
+
+    @property
     def steps(self) -> tuple[Action, ...]:
         """The steps, in order."""
         (walk,) = self.body.walks(1)
@@ -148,8 +153,8 @@ def _misfit(step: Action, field: str, want: Shape | None, have: Shape | None) ->
 
 def _check_critique(name: str, body: Graph, critique: str) -> None:
     """Whether what an attempt leaves can be handed to the next."""
-    (end,) = body.space.ends
-    left = body.known(end).get(critique)
+    assert body.space.end is not None
+    left = body.known(body.space.end).get(critique)
     if left is None or critique not in body.postconditions:
         raise DeclarationError(f"loop {name!r}: its critique is {critique!r}, which no step writes")
     read = body.preconditions.get(CRITIQUE)

@@ -1,211 +1,243 @@
-"""The states a graph's walks can be in, and the steps between them.
+"""Finds the states of a graph: what is left to do at each point, not how it was come by.
 
-A state is what is known there, plus which steps that could otherwise repeat have been taken. Edges
-live on states because an action's needs are often met by several earlier actions together, which no
-single predecessor guarantees; the picture of nodes and edges is a projection.
+Naive exploration keeps all that is known, and a thousand nodes have more such states than could be
+listed. Here a state is only what can still matter, and that is exact:
 
-The states form a DAG, for each step happens at most once a walk. A step that newly writes a field
-which no action drops leaves that field behind, and so is shut out by what is known; every other
-step is remembered. Only the latter make states differ, so equal knowledge merges. What this does
-not do: merge states that differ only in facts no later step can see, so the number of states grows
-with the number of distinct facts, up to `max_states`.
+- Of a field only is kept which conditions of actions it meets (`needs.py`). Whether an action is
+  open depends on nothing else, and a step changes these bits by what it promises alone; so two
+  points that agree in them agree in all that follows.
+- An action may run no more once it has run, or once a condition it needs is unmet and no action
+  that may run can meet it. The actions that may run are the largest set that agrees with this: it
+  errs only by holding too much, and it only shrinks along a walk, since what may run after a step
+  might have run before it.
+- Only the live conditions are kept: those that some action needs which may still run. Whatever runs
+  later is among these actions, so a condition that is dropped is never looked at again.
+
+So a state is the actions that may run and which live conditions are met. It does not depend on the
+way to it, and since no step is taken twice, the states form a DAG.
+
+What is not merged: states that differ in a fact some later step can see, though nothing comes of
+it. Many optional steps that do not exclude each other therefore multiply the states, up to
+`max_states`; a graph of their own makes them one step.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
-from typing import NewType
 
 from dataforge.errors import TooManyStates
 from dataforge.plan.action import Action
-from dataforge.plan.shape import Conditions, Known, Shape, entails
+from dataforge.plan.needs import Needs, bits
+from dataforge.plan.space import START, Arc, Space, State, entry
 
-__all__ = ["Arc", "Space", "State", "explore", "line"]
+__all__ = ["Exploration", "explore"]
 
-State = NewType("State", int)
-"""A point of a walk; opaque."""
-Arc = tuple[Action, State]
-"""A step that can be taken, and the state it leads to."""
+Key = tuple[int, int]
+"""The live conditions that are met, and the actions that may still run; both as bits."""
+Arcs = Mapping[Key, tuple[tuple[int, Key], ...]]
+"""State -> the actions open there, by number, each with the state after it."""
 
-START = State(0)
+_END: Key = (-1, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
-    """States and the arcs between them; the only arc from `START` is the source."""
+class Exploration:
+    """What exploring found, and what makes exploring with one more action shorter."""
 
-    arcs: Mapping[State, tuple[Arc, ...]]
-    """State -> the steps open there, by name; none at an end."""
-    known: Mapping[State, Known]
-    """State -> what is known there."""
-    ends: frozenset[State]
-    """The states in which the target has run."""
-
-    def live(self) -> Space:
-        """The part from which an end can still be reached."""
-        before: dict[State, list[State]] = defaultdict(list)
-        for state, steps in self.arcs.items():
-            for _, reached in steps:
-                before[reached].append(state)
-        alive, waiting = set(self.ends), list(self.ends)
-        while waiting:
-            for state in before[waiting.pop()]:
-                if state not in alive:
-                    alive.add(state)
-                    waiting.append(state)
-        arcs = {
-            state: tuple(arc for arc in steps if arc[1] in alive)
-            for state, steps in self.arcs.items()
-            if state in alive
-        }
-        return Space(arcs, {state: self.known[state] for state in arcs}, self.ends)
-
-    def last_first(self) -> Iterator[State]:
-        """All states, each after all that can follow it."""
-        follow = {state: [reached for _, reached in arcs] for state, arcs in self.arcs.items()}
-        return iter(TopologicalSorter(follow).static_order())
-
-    def taken(self) -> dict[str, Action]:
-        """The actions on some arc, by name."""
-        found = {action.name: action for arcs in self.arcs.values() for action, _ in arcs}
-        return dict(sorted(found.items()))
-
-
-def entry(conditions: Conditions) -> dict[str, Shape]:
-    """What is known of a fresh record that meets `conditions` and holds nothing else."""
-    return {name: shape for name, shape in conditions.items() if shape is not None}
-
-
-def line(steps: Sequence[Action], conditions: Conditions) -> Space:
-    """The space of a single walk: the steps in order, from a record that meets `conditions`."""
-    known: dict[State, Known] = {START: entry(conditions)}
-    arcs: dict[State, tuple[Arc, ...]] = {}
-    for number, step in enumerate(steps):
-        here, there = State(number), State(number + 1)
-        arcs[here] = ((step, there),)
-        known[there] = step.after(known[here])
-    end = State(len(steps))
-    return Space({**arcs, end: ()}, known, frozenset({end}))
+    space: Space
+    """All states, dead ends among them, though none is followed that can reach no end."""
+    needs: Needs
+    """The actions, numbered as the exploration numbers them."""
+    arcs: Arcs
 
 
 def explore(
-    name: str, actions: Sequence[Action], source: Action, target: Action, max_states: int
-) -> Space:
-    """All states that walks from `source` can be in, dead ends included; they end at `target`.
+    name: str,
+    actions: Sequence[Action],
+    source: Action,
+    target: Action,
+    max_states: int,
+    *,
+    before: Exploration | None = None,
+    watched: Sequence[Action] = (),
+) -> Exploration:
+    """All states that walks from `source` can be in; they end at `target`.
 
-    Raises `TooManyStates`.
+    `before`: the exploration without the last of the actions. `watched`: actions to learn why they
+    do not run; then all that is known of what they need is kept in every state, and dead ends are
+    followed too. Raises `TooManyStates`.
     """
-    return _Explorer(name, actions, source, target, max_states).run()
-
-
-Facts = tuple[int, ...]
-"""What is known, one number a field: 0 for absent, else an index into the shapes seen."""
+    looked_at = {field for action in watched for field in action.requires}
+    needs = Needs(actions, before.needs if before else None, looked_at)
+    return _Explorer(name, needs, source, target, max_states, before, watched).run()
 
 
 class _Explorer:
-    """Explores with small numbers in place of shapes, each comparison of two shapes made once."""
-
     def __init__(
         self,
         name: str,
-        actions: Sequence[Action],
+        needs: Needs,
         source: Action,
         target: Action,
         max_states: int,
+        before: Exploration | None,
+        watched: Sequence[Action],
     ) -> None:
-        self.name, self.source, self.target, self.max_states = name, source, target, max_states
-        every = [source, *actions]
-        named = {field for action in every for field in (*action.requires, *action.postconditions)}
-        self.fields = sorted(named)
-        self.place = {field: number for number, field in enumerate(self.fields)}
-        self.shapes: list[Shape | None] = [None]
-        self.numbers: dict[Shape | None, int] = {None: 0}
-        self.met: dict[tuple[int, int], bool] = {}
-        self.needs = {action.name: self._numbered(action.requires) for action in every}
-        self.gives = {action.name: self._numbered(action.postconditions) for action in every}
-        others = sorted((a for a in actions if a is not source), key=lambda action: action.name)
-        self.bits = _remembered(others, every)
-        self.others = others
-        self.seen: dict[tuple[Facts, int], State] = {}
-        self.queue: deque[tuple[State, Facts, int]] = deque()
-        self.arcs: dict[State, tuple[Arc, ...]] = {}
-        self.known: dict[State, Known] = {}
+        self.name, self.needs, self.source = name, needs, source
+        self.max_states, self.before = max_states, before
+        number = {action: place for place, action in enumerate(needs.actions)}
+        self.start, self.target = number[source], number[target]
+        self.again = _repeatable(needs.actions) & ~(1 << self.start)
+        self.watched = 0
+        for field in {field for action in watched for field in action.requires}:
+            self.watched |= needs.fields[field]
+        self.seen: set[Key] = set()
+        self.settled: dict[Key, Key] = {}
+        self.live_of: dict[int, int] = {}
+        self.supported_by: dict[int, int] = {}
+        self.users_of: dict[int, int] = {}
+        self.queue: deque[Key] = deque()
 
-    def run(self) -> Space:
-        known = entry(self.source.preconditions)
-        facts = tuple(self._number(known.get(field)) for field in self.fields)
-        self.arcs[START], self.known[START] = (), known
-        first = self._reach(self._after(self.source, facts), 0)
-        self.arcs[START] = ((self.source, first),)
-        ends: set[State] = set()
-        if self.source is self.target:
-            self.arcs[first] = ()
-            return Space(self.arcs, self.known, frozenset({first}))
+    def run(self) -> Exploration:
+        first = _END if self.start == self.target else self._first()
+        arcs: dict[Key, tuple[tuple[int, Key], ...]] = {_END: ()}
         while self.queue:
-            state, facts, taken = self.queue.popleft()
-            if taken & _ENDED:
-                ends.add(state)
-                self.arcs[state] = ()
+            key = self.queue.popleft()
+            arcs[key] = self._known(key) or self._steps(key)
+        return Exploration(self._space(first, arcs), self.needs, arcs)
+
+    def _first(self) -> Key:
+        pool = (1 << len(self.needs.actions)) - 1 & ~(1 << self.start)
+        kept, given = self.needs.effect[self.start]
+        met = self.needs.met(entry(self.source.preconditions)) & kept | given
+        key = self._settle(met, pool, self.needs.all)
+        self._reach(key)
+        return key
+
+    def _known(self, key: Key) -> tuple[tuple[int, Key], ...]:
+        """The arcs found before, where the newest action cannot run and so changes nothing."""
+        if self.before is None or key[1] >> len(self.needs.actions) - 1:
+            return ()
+        found = self.before.arcs.get(key, ())
+        for _, reached in found:
+            self._reach(reached)
+        return found
+
+    def _steps(self, key: Key) -> tuple[tuple[int, Key], ...]:
+        met, may = key
+        live = self._live(may)
+        steps: list[tuple[int, Key]] = []
+        after: dict[tuple[int, int, int], Key] = {}
+        for action in bits(may & ~self._users(live & ~met)):
+            if action == self.target:
+                steps.append((action, _END))
                 continue
-            self.arcs[state] = tuple(
-                (action, self._reach(self._after(action, facts), taken | self._bit(action)))
-                for action in self.others
-                if not taken & self.bits[action.name] and self._open(action, facts)
-            )
-        return Space(self.arcs, self.known, frozenset(ends))
+            kept, given = self.needs.effect[action]
+            once = self.again & (1 << action)
+            reached = after.get((kept, given, once))
+            if reached is None:
+                reached = self._settle(
+                    (met & kept | given) & (live | self.watched), may & ~once, live
+                )
+                after[kept, given, once] = reached
+            if self._reach(reached):
+                steps.append((action, reached))
+        return tuple(steps)
 
-    def _bit(self, action: Action) -> int:
-        return _ENDED if action is self.target else self.bits[action.name]
+    def _settle(self, met: int, may: int, live: int) -> Key:
+        """The state of a point, given the actions and conditions that mattered just before."""
+        key = self.settled.get((met, may))
+        if key is None:
+            left = self._may(met, may, live)
+            left_live = self._live(left, live)
+            key = self.settled[met, may] = (met & (left_live | self.watched), left)
+        return key
 
-    def _reach(self, facts: Facts, taken: int) -> State:
-        state = self.seen.get((facts, taken))
-        if state is None:
-            state = State(len(self.seen) + 1)
-            if state > self.max_states:
+    def _reach(self, key: Key) -> bool:
+        """Whether a state is one to follow, put in the queue where it is new."""
+        if not (self.watched or key[1] >> self.target & 1):
+            return key == _END
+        if key not in self.seen and key != _END:
+            self.seen.add(key)
+            self.queue.append(key)
+            if len(self.seen) > self.max_states:
                 raise TooManyStates(self._explosion())
-            self.seen[facts, taken] = state
-            self.queue.append((state, facts, taken))
-            pairs = zip(self.fields, (self.shapes[number] for number in facts), strict=True)
-            self.known[state] = {field: shape for field, shape in pairs if shape is not None}
-        return state
-
-    def _open(self, action: Action, facts: Facts) -> bool:
-        for field, want in self.needs[action.name]:
-            have = facts[field]
-            met = self.met.get((have, want))
-            if met is None:
-                met = self.met[have, want] = entails(self.shapes[have], self.shapes[want])
-            if not met:
-                return False
         return True
 
-    def _after(self, action: Action, facts: Facts) -> Facts:
-        changed = list(facts)
-        for field, given in self.gives[action.name]:
-            changed[field] = given
-        return tuple(changed)
+    def _may(self, met: int, may: int, live: int) -> int:
+        """Of the actions, those that may still run: the greatest fixpoint."""
+        while True:
+            left = may & ~self._users(live & ~met & ~self._supported(may))
+            if left == may:
+                return may
+            may = left
 
-    def _numbered(self, conditions: Conditions) -> list[tuple[int, int]]:
-        return [(self.place[name], self._number(shape)) for name, shape in conditions.items()]
+    def _supported(self, may: int) -> int:
+        """The conditions that some action of `may` can meet; the target is the last to run."""
+        found = self.supported_by.get(may)
+        if found is None:
+            helping = may & ~(1 << self.target)
+            found = sum(
+                1 << bit for bit, givers in enumerate(self.needs.givers) if givers & helping
+            )
+            self.supported_by[may] = found
+        return found
 
-    def _number(self, shape: Shape | None) -> int:
-        number = self.numbers.setdefault(shape, len(self.shapes))
-        if number == len(self.shapes):
-            self.shapes.append(shape)
-        return number
+    def _users(self, conditions: int) -> int:
+        """The actions that need one of the conditions."""
+        found = self.users_of.get(conditions)
+        if found is None:
+            found = 0
+            for bit in bits(conditions):
+                found |= self.needs.users[bit]
+            self.users_of[conditions] = found
+        return found
+
+    def _live(self, may: int, among: int = -1) -> int:
+        """The conditions that some action of `may` needs; all of them are `among`."""
+        live = self.live_of.get(may)
+        if live is None:
+            users = self.needs.users
+            live = 0
+            for bit in bits(among & self.needs.all):
+                if users[bit] & may:
+                    live |= 1 << bit
+            self.live_of[may] = live
+        return live
+
+    def _space(self, first: Key, arcs: Arcs) -> Space:
+        """The states numbered in the order a walk can first reach them, arcs by name."""
+        actions = self.needs.actions
+        names = sorted(range(len(actions)), key=lambda number: actions[number].name)
+        rank = [0] * len(names)
+        for place, number in enumerate(names):
+            rank[number] = place
+        numbers: dict[Key, State] = {first: State(1)}
+        order = [first]
+        spaced: dict[State, tuple[Arc, ...]] = {START: ((self.source, State(1)),)}
+        for key in order:
+            found: list[Arc] = []
+            for action, reached in sorted(arcs.get(key, ()), key=lambda arc: rank[arc[0]]):
+                if reached not in numbers:
+                    numbers[reached] = State(len(numbers) + 1)
+                    order.append(reached)
+                found.append((actions[action], numbers[reached]))
+            spaced[numbers[key]] = tuple(found)
+        return Space(spaced, numbers.get(_END))
 
     def _explosion(self) -> str:
         """Which fields multiply the states, and what to do."""
         variety = {
-            field: len({facts[number] for facts, _ in self.seen})
-            for number, field in enumerate(self.fields)
+            field: len({met & mask for met, _ in self.seen})
+            for field, mask in self.needs.fields.items()
         }
-        worst = sorted(variety, key=lambda field: (-variety[field], field))[:3]
-        counts = ", ".join(f"{field} ({variety[field]} different)" for field in worst)
-        repeats = sorted(name for name, bit in self.bits.items() if bit)
+        worst = sorted(variety, key=lambda field: (-variety[field], field))
+        counts = ", ".join(f"{field} ({variety[field]} different)" for field in worst[:3])
+        more = sum(count > 1 for count in variety.values()) - 3
+        counts += f" and {more} more fields" if more > 0 else ""
+        repeats = sorted(self.needs.actions[number].name for number in bits(self.again))
         also = (
             f", and each of these may or may not have run: {', '.join(repeats)}" if repeats else ""
         )
@@ -216,19 +248,20 @@ class _Explorer:
         )
 
 
-_ENDED = 1
-
-
-def _remembered(others: Sequence[Action], every: Sequence[Action]) -> dict[str, int]:
-    """A bit for each action that what is known would not keep from running twice; else 0."""
+def _repeatable(actions: Sequence[Action]) -> int:
+    """The actions, as bits, that what is known would not keep from running twice."""
     dropped = {
-        field for action in every for field, shape in action.postconditions.items() if shape is None
+        field
+        for action in actions
+        for field, shape in action.postconditions.items()
+        if shape is None
     }
-    bits = {}
-    for number, action in enumerate(others, start=1):
+    found = 0
+    for number, action in enumerate(actions):
         stays = any(
             shape is not None and field not in action.preconditions and field not in dropped
             for field, shape in action.postconditions.items()
         )
-        bits[action.name] = 0 if stays else 1 << number
-    return bits
+        if not stays:
+            found |= 1 << number
+    return found

@@ -18,7 +18,7 @@ END = acts("end", {"text": TEXT}, {"done": TEXT})
 def why(*more: Action, target: Action = END) -> str:
     """What is said of the one node that is on no walk."""
     graph = Graph.build("g", [GATE, RAP, WIKI, target, *more], "gate", target.name)
-    ((_, reason),) = graph.idle
+    (reason,) = graph.why_idle().values()
     return reason
 
 
@@ -57,7 +57,7 @@ def test_a_field_that_must_be_absent_is_dropped_by_someone() -> None:
     drops = acts("drops", {"text": TEXT, "note": TEXT}, {"text": None})
     wants = acts("wants", {"form": TEXT, "text": None}, {"q": TEXT})
     graph = Graph.build("g", [GATE, RAP, END, drops, wants], "gate", "end")
-    reasons = {action.name: reason for action, reason in graph.idle}
+    reasons = graph.why_idle()
     assert (
         "text: must be absent, but is str of at least 100 characters; dropped by drops"
         in (reasons["wants"])
