@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dataforge.library.root import Library
     from dataforge.library.seeds import SeedFile
     from dataforge.run.halt import Halt
+    from dataforge.run.policy import Policy
     from dataforge.run.report import Report
     from dataforge.run.roles import Role
 
@@ -49,6 +50,8 @@ class Request:
     """In all; None: `per_seed` for each."""
     per_seed: int = 1
     run_seed: int = 0
+    policy: Policy | None = None
+    """By which rule walks are chosen; None: by the graph's."""
     models: Mapping[str, str] = field(default_factory=dict)
     """Role -> spec, over those of the graph."""
     concurrency: int | None = None
@@ -91,6 +94,13 @@ class Stop(click.exceptions.Exit):
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/GRAPH.")
 @click.option("--seed", "run_seed", type=int, default=0, show_default=True, help="Decides draws.")
 @click.option(
+    "--policy",
+    type=click.Choice(["uniform", "paths", "cover"]),
+    help="How walks are chosen. uniform: at each step every open one is as likely, but for "
+    "weights; paths: every whole walk is; cover: every edge in turn, as evenly as can be. "
+    "Default: the graph's, else uniform.",
+)
+@click.option(
     "--model",
     "models",
     multiple=True,
@@ -124,6 +134,7 @@ def command(
     per_seed: int | None,
     out: Path | None,
     run_seed: int,
+    policy: Policy | None,
     models: tuple[str, ...],
     concurrency: int | None,
     allow_shared_weights: bool,
@@ -156,6 +167,7 @@ def command(
         walks=walks,
         per_seed=per_seed or 1,
         run_seed=run_seed,
+        policy=policy,
         models=bindings(models),
         concurrency=concurrency,
         allow_shared_weights=allow_shared_weights,
@@ -240,6 +252,7 @@ async def _go(request: Request, live: Live, library: Library, loaded: LoadedGrap
             seeds_path=str(found.path),
             walks=request.walks or request.per_seed * len(found.seeds),
             run_seed=request.run_seed,
+            policy=request.policy or loaded.policy,
             concurrency=request.concurrency or _concurrency(players.values()),
             allow_shared_weights=request.allow_shared_weights,
             accept_changes=request.accept_changes,
@@ -284,7 +297,7 @@ def _bundled(library: Library) -> Path:
 
 def _notices(name: str, loaded: LoadedGraph) -> list[str]:
     """That the graph has something to say, which `check` says in full."""
-    count = len(loaded.notices)
+    count = loaded.noticed
     if not count:
         return []
     return [f"{count} of graph {loaded.graph.name}: `{door()} check {name}` says which"]

@@ -22,6 +22,7 @@ from pathlib import Path
 from dataforge.errors import DataForgeError, FatalModelError, RunError, UsageError
 from dataforge.models.text import clean
 from dataforge.plan.graph import Graph
+from dataforge.plan.route import Route
 from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
 from dataforge.run.finish import JOURNAL, WALKS, Ended, ended_walks, make_corpus
 from dataforge.run.halt import Halt, Stopped
@@ -30,6 +31,7 @@ from dataforge.run.lane import Lane
 from dataforge.run.lock import hold
 from dataforge.run.log import Log
 from dataforge.run.manifest import Manifest, settle
+from dataforge.run.policy import Policy, policy
 from dataforge.run.report import Report, make_report, write_report
 from dataforge.run.roles import OpenModel, Role, check_roles
 from dataforge.run.sampling import Draws
@@ -61,6 +63,8 @@ class Order:
     walks: int
     """How many walks in all; spread over the seeds by `run_seed`."""
     run_seed: int = 0
+    policy: Policy = "uniform"
+    """By which rule walks are chosen."""
     concurrency: int = 8
     """Most walks in flight at once; changes nothing of what is made."""
     allow_shared_weights: bool = False
@@ -89,6 +93,7 @@ async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
             order.seeds,
             seeds_path=order.seeds_path,
             run_seed=order.run_seed,
+            policy=order.policy,
             walks=order.walks,
             overrides=overrides,
         )
@@ -155,18 +160,29 @@ class _Sitting:
             halt=self._halt,
             watch=self._tell_watcher,
         )
-        todo = ((planned, name) for planned, name in self._planned() if name not in kept)
+        todo = self._todo(kept)
         workers = min(self._order.concurrency, self._order.walks)
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work(ground, walks, todo))
 
-    async def _work(self, ground: Ground, walks: Log, todo: Iterator[tuple[Planned, str]]) -> None:
-        for planned, name in todo:
+    def _todo(self, kept: Mapping[str, Ended]) -> Iterator[tuple[Planned, str, Route]]:
+        """The walks to make, each with the route it is to take."""
+        routes = policy(self._order.policy, self._order.graph)
+        for place, (planned, name) in enumerate(self._planned()):
+            if name not in kept:
+                seed = self._order.seeds[planned.seed]
+                draws = Draws(self._order.run_seed, seed.id, planned.walk)
+                yield planned, name, routes(draws, place)
+
+    async def _work(
+        self, ground: Ground, walks: Log, todo: Iterator[tuple[Planned, str, Route]]
+    ) -> None:
+        for planned, name, route in todo:
             if self._halt.asked:
                 return
             try:
-                end = await self._walk(ground, planned, name)
+                end = await self._walk(ground, planned, name, route)
                 await walks.append(end.model_dump_json().encode())
             except Stopped:
                 return
@@ -175,7 +191,7 @@ class _Sitting:
                 return
             self._tell_watcher(WalkEnded(end))
 
-    async def _walk(self, ground: Ground, planned: Planned, name: str) -> WalkEnd:
+    async def _walk(self, ground: Ground, planned: Planned, name: str, route: Route) -> WalkEnd:
         seed = self._order.seeds[planned.seed]
         passage = clean(seed.passage)
         twin = self._twins.get(planned.seed)
@@ -193,7 +209,7 @@ class _Sitting:
             )
         fields = {name: clean(value) for name, value in seed.meta.items()} | {"passage": passage}
         draws = Draws(self._order.run_seed, seed.id, planned.walk)
-        walk = Walk(ground, name, draws, passage)
+        walk = Walk(ground, name, draws, passage, route)
         return await walk.make(entry(ground.graph.preconditions, fields))
 
     def _planned(self) -> Iterator[tuple[Planned, str]]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from dataforge.errors import Unmet
-from dataforge.plan.graph import Graph
 from dataforge.plan.loop import CRITIQUE, Loop
+from dataforge.plan.route import Route
 from dataforge.plan.struct import breach
 from dataforge.run.state import Record, Rejected, entry
 
@@ -21,16 +21,17 @@ __all__ = ["Rounds", "run_loop"]
 class Rounds(Protocol):
     """What a loop needs of the walk it is on."""
 
-    def mark(self) -> tuple[int, int]:
-        """Where the walk stands, to come back to."""
+    @property
+    def attempted(self) -> int:
+        """How many attempts at nodes the walk has made."""
         ...
 
-    def rewind(self, mark: tuple[int, int]) -> None:
-        """Takes back what was done since the mark; the same way will be taken again."""
+    def supersede(self, begun: int) -> None:
+        """Takes back the attempts made since there were `begun`."""
         ...
 
-    async def follow(self, graph: Graph, record: Record) -> Record:
-        """Runs a graph from its source to its target."""
+    async def follow(self, route: Route, record: Record) -> Record:
+        """Takes the steps of a route."""
         ...
 
     def writer(self, field: str) -> str:
@@ -38,15 +39,18 @@ class Rounds(Protocol):
         ...
 
 
-async def run_loop(loop: Loop, record: Record, rounds: Rounds) -> Record:
-    """The body's record of the first round that meets `until`; `Rejected` when none does."""
+async def run_loop(loop: Loop, route: Route, record: Record, rounds: Rounds) -> Record:
+    """The body's record of the first round that meets `until`; `Rejected` when none does.
+
+    `route`: the way through the body, the same in every round.
+    """
     fresh = entry(loop.preconditions, record)
     critique: Record = {}
     unmet, made = Unmet("no round"), record
-    mark = rounds.mark()
+    begun = rounds.attempted
     for _ in range(loop.at_most):
-        rounds.rewind(mark)
-        made = await rounds.follow(loop.body, entry(loop.body.preconditions, {**fresh, **critique}))
+        rounds.supersede(begun)
+        made = await rounds.follow(route, entry(loop.body.preconditions, {**fresh, **critique}))
         found = breach(loop.until, made)
         if found is None:
             return made

@@ -1,8 +1,8 @@
 """What a run directory was begun with, so that it is never continued as something else.
 
-The fingerprint covers all that decides what a walk would be: graph, models, seeds, run seed. How
-many walks, how fast and where a model is reached are left out, as they may change between one
-sitting and the next. Keys and addresses with passwords never reach it.
+The fingerprint covers all that decides what a walk would be: graph, models, seeds, run seed, walk
+policy. How many walks, how fast and where a model is reached are left out, as they may change
+between one sitting and the next. Keys and addresses with passwords never reach it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from dataforge.errors import InputError, RunError, RunMismatch
 from dataforge.models.text import clean
 from dataforge.plan.action import leaves
 from dataforge.plan.graph import Graph
+from dataforge.run.policy import Policy
 from dataforge.run.roles import OpenJudge, Role
 from dataforge.run.seed import Seed, digest_seeds
 
 __all__ = ["Manifest", "RoleMark", "load_manifest", "settle"]
 
-FORMAT = 2
+FORMAT = 3
 """Rises whenever a run directory of before can no longer be read."""
 
 
@@ -54,6 +55,8 @@ class Manifest(BaseModel):
     """Node -> digest, at any depth."""
     roles: dict[str, RoleMark]
     run_seed: int
+    policy: Policy
+    """By which rule its walks are chosen."""
     seeds: str
     """Path they were read from."""
     seed_count: int
@@ -69,7 +72,7 @@ class Manifest(BaseModel):
     def fingerprint(self) -> str:
         """Sixteen hex digits; walks that ended under another are walked again."""
         roles = {name: [mark.weights, mark.digest] for name, mark in self.roles.items()}
-        told = [self.graph_digest, roles, self.run_seed, self.seeds_digest]
+        told = [self.graph_digest, roles, self.run_seed, self.policy, self.seeds_digest]
         return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
 
     @classmethod
@@ -81,6 +84,7 @@ class Manifest(BaseModel):
         *,
         seeds_path: str,
         run_seed: int,
+        policy: Policy,
         walks: int,
         overrides: tuple[str, ...],
     ) -> Manifest:
@@ -92,6 +96,7 @@ class Manifest(BaseModel):
             nodes={leaf.name: leaf.digest for leaf in leaves(graph)},
             roles={role: _mark(players[role]) for role in sorted(graph.roles)},
             run_seed=run_seed,
+            policy=policy,
             seeds=clean(seeds_path),
             seed_count=count,
             seeds_digest=digest,
@@ -117,6 +122,8 @@ class Manifest(BaseModel):
                 found.append(f"role {role}: the code of {new.spec} changed")
         if self.run_seed != now.run_seed:
             found.append(f"run seed: was {self.run_seed}, now {now.run_seed}")
+        if self.policy != now.policy:
+            found.append(f"policy: was {self.policy}, now {now.policy}")
         if self.seeds_digest != now.seeds_digest:
             found.append(
                 f"seeds: were {self.seed_count} of {self.seeds}, "

@@ -27,10 +27,16 @@ class Draws:
     walk: int
 
     def below(self, n: int, *path: str | int) -> int:
-        """A number in [0, n), uniform to within n / 2**128; always the same for the same path."""
+        """A number in [0, n), however large; always the same for the same path.
+
+        No number's probability is off by more than one part in 2**64.
+        """
         if n < 1:
             raise ValueError(f"cannot draw below {n}")
-        return self._bits(path) % n
+        drawn = self._bits(path)
+        for part in range(1, -(-(n.bit_length() + 64) // _BITS)):
+            drawn = drawn << _BITS | self._bits((*path, part))
+        return drawn % n
 
     def unit(self, *path: str | int) -> float:
         """A number in [0, 1), in steps of 2**-53."""

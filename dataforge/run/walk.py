@@ -33,6 +33,7 @@ from dataforge.plan.action import Action
 from dataforge.plan.graph import Graph
 from dataforge.plan.loop import Loop
 from dataforge.plan.node import Node
+from dataforge.plan.route import Route, Step
 from dataforge.plan.struct import Struct, breach, broken, facts, fill, view
 from dataforge.run.events import Watch
 from dataforge.run.halt import Halt
@@ -65,23 +66,24 @@ class Ground:
 class Walk:
     """One walk, to be made once."""
 
-    def __init__(self, ground: Ground, walk_id: str, draws: Draws, passage: str) -> None:
+    def __init__(
+        self, ground: Ground, walk_id: str, draws: Draws, passage: str, route: Route
+    ) -> None:
         self._ground = ground
         self._id = walk_id
         self._passage = passage
         self._draws = draws
+        self._route = route
         self._attempts: list[Attempt] = []
         self._ran: Counter[str] = Counter()
         self._writers: dict[str, str] = {}
         self._literal: dict[str, bool] = {}
-        self._choices = 0
-        self._depth = 0
         self._at = ground.graph.name
 
     async def make(self, seed: Record) -> WalkEnd:
         """Walks from a seed's fields; how it ended. Raises only what is to stop the run."""
         try:
-            record = await self.follow(self._ground.graph, seed)
+            record = await self.follow(self._route, seed)
             messages = _conversation(record, self._ground.graph.target)
         except Rejected as error:
             return self._ended("rejected", error.node, error.reason, error.detail)
@@ -98,47 +100,37 @@ class Walk:
             }
         )
 
-    async def follow(self, graph: Graph, record: Record) -> Record:
-        """Runs a graph from its source to its target, choosing among what can still get there."""
-        self._depth += 1
-        state = graph.start
-        while choices := graph.choices(state):
-            action, state = choices[self._choose([action for action, _ in choices])]
-            record = after(action.postconditions, record, await self._act(action, record))
-            if self._depth == 1:
-                self._note(action)
-        self._depth -= 1
+    async def follow(self, route: Route, record: Record) -> Record:
+        """Takes the steps of a route, from a graph's source to its target."""
+        for step in route:
+            record = after(step.action.postconditions, record, await self._act(step, record))
+            if route is self._route:
+                self._note(step.action)
         return record
 
     def writer(self, field: str) -> str:
         """The node that last wrote a field."""
         return self._writers.get(field, self._at)
 
-    def mark(self) -> tuple[int, int]:
-        """Where the walk stands, to come back to."""
-        return len(self._attempts), self._choices
-
-    def rewind(self, mark: tuple[int, int]) -> None:
-        """Takes back what was done since the mark; the same way will be taken again."""
-        begun, self._choices = mark
+    def supersede(self, begun: int) -> None:
+        """Takes back the attempts made since there were `begun`."""
         for attempt in self._attempts[begun:]:
             attempt.superseded = True
 
-    def _choose(self, actions: Sequence[Action]) -> int:
-        if len(actions) == 1:
-            return 0
-        self._choices += 1
-        return self._draws.pick([action.weight for action in actions], "choice", self._choices)
+    @property
+    def attempted(self) -> int:
+        """How many attempts at nodes the walk has made."""
+        return len(self._attempts)
 
-    async def _act(self, action: Action, record: Record) -> Record:
-        match action:
-            case Node():
-                return await self._step(action, record)
-            case Loop():
-                return await run_loop(action, record, self)
-            case Graph():
-                return await self.follow(action, entry(action.preconditions, record))
-        raise TypeError(f"{action.name}: a {type(action).__name__} cannot be run")
+    async def _act(self, step: Step, record: Record) -> Record:
+        match step.action:
+            case Node() as node:
+                return await self._step(node, record)
+            case Loop() as loop:
+                return await run_loop(loop, step.inside, record, self)
+            case Graph() as graph:
+                return await self.follow(step.inside, entry(graph.preconditions, record))
+        raise TypeError(f"{step.action.name}: a {type(step.action).__name__} cannot be run")
 
     async def _step(self, node: Node[Struct, Struct], record: Record) -> Record:
         self._at = node.name
