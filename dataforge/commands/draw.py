@@ -1,4 +1,4 @@
-"""`dataforge draw`: the inferred graph as a picture, as Mermaid text or as SVG."""
+"""`dataforge draw`: the inferred graph as a page to explore, as an image or as Mermaid text."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dataforge.errors import UsageError
 
 __all__ = ["command"]
 
+_SUFFIXES = (".html", ".svg", ".mmd")
+
 
 @click.command(name="draw")
 @click.argument("graph")
@@ -19,34 +21,40 @@ __all__ = ["command"]
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write here; .svg is a picture, .mmd is Mermaid. Without it: Mermaid on stdout.",
+    help="Write here: .html is a page to explore, .svg an image, .mmd Mermaid. Without it: Mermaid "
+    "on stdout.",
 )
 @library_option
 def command(graph: str, out: Path | None, library: Path | None) -> None:
     """Draws GRAPH, by name or path: its nodes and the edges that follow from them.
 
-    Solid arrows are tight (the first node's own promises suffice), dashed ones carried by earlier
-    facts. A loop is one box that names what is inside.
+    Solid edges are tight (the first node's own promises suffice), dashed ones carried by earlier
+    facts. Where too many join two families, they are drawn as one that says how many. The page
+    opens from disk: click a node for its needs, gives and edges; loops and nested graphs unfold.
 
     \b
     Examples:
+      dataforge draw single_turn_qa --out qa.html
       dataforge draw single_turn_qa --out qa.svg
       dataforge draw single_turn_qa > qa.mmd
     """
-    if out is not None and out.suffix not in (".svg", ".mmd"):
+    if out is not None and out.suffix not in _SUFFIXES:
         raise UsageError(
             f"--out {out}: {out.suffix or 'a name without a suffix'} cannot be drawn; give a name "
-            f"that ends in .svg or .mmd"
+            f"that ends in .html, .svg or .mmd"
         )
+    from dataforge.drawing.mermaid import mermaid
+    from dataforge.drawing.page import page
+    from dataforge.drawing.svg import svg
     from dataforge.library.graphs import load_graph
     from dataforge.library.root import find_library
-    from dataforge.plan.picture import mermaid, svg
 
     loaded = load_graph(graph, find_library(library))
     if out is None:
         click.echo(mermaid(loaded.graph).rstrip("\n"))
         return
-    _write(out, svg(loaded.graph) if out.suffix == ".svg" else mermaid(loaded.graph))
+    drawn = {".html": page, ".svg": svg, ".mmd": mermaid}[out.suffix]
+    _write(out, drawn(loaded.graph))
     click.echo(f"{out}: {len(loaded.graph.nodes)} nodes, {len(loaded.graph.edges())} edges")
 
 

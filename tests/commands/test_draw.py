@@ -39,14 +39,18 @@ def test_a_file_is_drawn_by_its_suffix(mine: Path, tmp_path: Path) -> None:
     picture = ElementTree.parse(tmp_path / "a.svg").getroot()
     assert picture.tag.endswith("svg")
     assert "headline" in "".join(picture.itertext())
+    result = draw(mine, "--out", str(tmp_path / "a.html"))
+    assert result.output == f"{tmp_path / 'a.html'}: 4 nodes, 4 edges\n"
+    assert "headline" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("a.png", ".png cannot be drawn; give a name that ends in .svg or .mmd"),
+        ("a.png", ".png cannot be drawn; give a name that ends in .html, .svg or .mmd"),
         ("a", "a name without a suffix cannot be drawn"),
         ("gone/a.svg", "there is no folder"),
+        ("gone/a.html", "there is no folder"),
     ],
 )
 def test_a_file_that_cannot_be_drawn_is_wrong_usage_and_nothing_is_written(

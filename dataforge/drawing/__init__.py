@@ -1,0 +1,1 @@
+"""Graphs as pictures: a page to explore, an image, and Mermaid text."""
