@@ -25,7 +25,8 @@ COMMANDS: Mapping[str, str] = {
     "pack": "Packs a run's samples into fixed-length training shards.",
     "train": "Fine-tunes a model on packed shards.",
     "check": "Validates a graph and lists the edges that follow.",
-    "draw": "Draws a graph as Mermaid or SVG.",
+    "explain": "Says why one node can follow another, or cannot.",
+    "draw": "Draws a graph as a page to explore, an image or Mermaid.",
     "doctor": "Says what is installed, what is missing and how to get it.",
     "init": "Begins a library of your own: nodes, a graph, seeds.",
 }

@@ -98,6 +98,8 @@ def _families(names: Collection[str]) -> str:
 
 
 def _as_data(loaded: LoadedGraph) -> dict[str, object]:
+    from dataforge.plan.overlap import overlaps
+
     graph = loaded.graph
     return {
         "graph": graph.name,
@@ -105,6 +107,7 @@ def _as_data(loaded: LoadedGraph) -> dict[str, object]:
         "description": loaded.description,
         "source": graph.source,
         "target": graph.target,
+        "idle": [node.name for node in graph.idle],
         "nodes": [
             {"name": node.name, "needs": _said(node.requires), "gives": _said(node.postconditions)}
             for node in graph.nodes
@@ -117,6 +120,9 @@ def _as_data(loaded: LoadedGraph) -> dict[str, object]:
         "shortest": graph.shortest(),
         "longest": graph.longest(),
         "roles": {role: loaded.roles.get(role) for role in graph.roles},
+        "policy": loaded.policy,
+        "weights_rule": _weights_rule(loaded),
+        "overlaps": list(overlaps(graph)),
         "notices": list(loaded.notices),
         "digest": graph.digest,
     }
@@ -129,6 +135,8 @@ def _said(conditions: Conditions) -> dict[str, str]:
 
 
 def _as_text(loaded: LoadedGraph) -> str:
+    from dataforge.plan.overlap import overlaps
+
     graph, edges = loaded.graph, loaded.graph.edges()
     tight = sum(edge.kind == "tight" for edge in edges)
     shortest, longest = graph.shortest(), graph.longest()
@@ -144,13 +152,38 @@ def _as_text(loaded: LoadedGraph) -> str:
         _wrapped("  takes   ", _facts(graph.preconditions), "; "),
         _wrapped("  gives   ", _facts(graph.postconditions), "; "),
         _wrapped("  roles   ", roles, ", "),
+        *(_wrapped("  rule    ", [rule], "") for rule in _weights_rule(loaded)),
+        *([f"  policy  {loaded.policy}"] if loaded.policy != "uniform" else []),
         "",
         "edges (-> tight, ..> carried by earlier facts)",
     ]
     lines += _edge_lines(graph)
+    if found := overlaps(graph):
+        lines += ["", "ambiguous overlaps", *(_wrapped("  ", [each], "") for each in found)]
     if loaded.notices:
         lines += ["", "notices", *(f"  {notice}" for notice in loaded.notices)]
     return "\n".join(lines)
+
+
+def _weights_rule(loaded: LoadedGraph) -> list[str]:
+    """Which roles must not share weights, and whether the graph's own bindings would."""
+    from dataforge.plan.judged import judged_roles
+
+    judged: dict[str, list[str]] = defaultdict(list)
+    for judge, writer in sorted(judged_roles(loaded.graph)):
+        judged[judge].append(writer)
+    rules = []
+    for judge, writers in judged.items():
+        rule = f"{judge} judges what {' and '.join(writers)} wrote, and must be of other weights"
+        same = [writer for writer in writers if _same(loaded, judge, writer)]
+        if same:
+            rule += f"; bound to the same as {' and '.join(same)} here, it may not: use --model"
+        rules.append(rule)
+    return rules
+
+
+def _same(loaded: LoadedGraph, one: str, other: str) -> bool:
+    return one in loaded.roles and loaded.roles[one] == loaded.roles.get(other)
 
 
 def _edge_lines(graph: Graph) -> list[str]:

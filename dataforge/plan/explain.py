@@ -19,7 +19,7 @@ from dataforge.plan.shape import Known, Shape, entails, missing, say
 from dataforge.plan.space import START, Space, State, entry, first_known
 from dataforge.plan.states import explore
 
-__all__ = ["Seen", "Why", "lacks", "nearest"]
+__all__ = ["Seen", "Why", "distance", "lacks", "nearest"]
 
 Lack = tuple[Shape | None, Shape | None]
 """What is wanted of a field, and what is known of it; None: absent."""
@@ -138,7 +138,7 @@ class Why:
             }
             helpers = {a: lacking for a, lacking in helpers.items() if not self._barred(lacking)}
             if helpers and all(givers):
-                action = min(helpers, key=lambda helper: (*_distance(helpers[helper]), helper.name))
+                action = min(helpers, key=lambda helper: (*distance(helpers[helper]), helper.name))
         return list(trail.items())
 
     def _barred(self, unmet: Mapping[str, Lack]) -> bool:
@@ -165,7 +165,7 @@ def nearest(
     begun = [state for state in among if state != START]
     unended = [state for state in begun if state != seen.space.end] or begun
     lacking = [missing(seen.known[state], action.requires) for state in unended]
-    return min(lacking, key=_distance, default={})
+    return min(lacking, key=distance, default={})
 
 
 def lacks(field: str, want: Shape | None, have: Shape | None, actions: Sequence[Action]) -> str:
@@ -199,7 +199,8 @@ def _closest(field: str, want: Shape, actions: Sequence[Action]) -> str:
     return f"no node gives that; the closest, {name}, promises {shape.say()}"
 
 
-def _distance(unmet: Mapping[str, Lack]) -> tuple[int, float]:
+def distance(unmet: Mapping[str, Lack]) -> tuple[int, float]:
+    """How far off conditions are from being met: how many are not, and by how much."""
     return len(unmet), sum(_gap(want, have) for want, have in unmet.values())
 
 

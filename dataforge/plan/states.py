@@ -238,9 +238,9 @@ class _Explorer:
         more = sum(count > 1 for count in variety.values()) - 3
         counts += f" and {more} more fields" if more > 0 else ""
         repeats = sorted(self.needs.actions[number].name for number in bits(self.again))
-        also = (
-            f", and each of these may or may not have run: {', '.join(repeats)}" if repeats else ""
-        )
+        named = ", ".join(repeats[:3])
+        named += f" and {len(repeats) - 3} more" if len(repeats) > 3 else ""
+        also = f", and each of these may or may not have run: {named}" if repeats else ""
         return (
             f"graph {self.name!r} has more than {self.max_states} states; the fields that multiply "
             f"them are {counts}{also}. Put the nodes that write and read them in a graph of their "

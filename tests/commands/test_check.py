@@ -66,6 +66,39 @@ def test_an_idle_node_is_a_notice_with_what_it_lacks(mine: Path) -> None:
     assert "mood" in notice
 
 
+def test_the_weights_rule_is_told_and_a_binding_that_breaks_it() -> None:
+    said = CliRunner().invoke(main, ["check", "single_turn_qa"]).output
+    assert "rule    judge judges what answerer wrote, and must be of other weights\n" in said
+    assert "ambiguous overlaps" not in said
+
+
+def test_the_rule_is_broken_where_judge_and_judged_are_bound_alike(mine: Path) -> None:
+    graph = Path(__file__).parents[2] / "graphs" / "single_turn_qa.toml"
+    text = graph.read_text().replace('"code:likeness"', '"embedded"')
+    (mine / "graphs" / "own.toml").write_text(text)
+    said = " ".join(check(mine, "own").output.split())
+    assert "bound to the same as answerer here, it may not: use --model" in said
+
+
+def test_overlaps_and_the_policy_are_told(mine: Path) -> None:
+    with (mine / "nodes" / "sum_up.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[blurb]\nform = "a blurb"\nwrites.kind = "{reply}"\n')
+        file.write('writes.summary = "{reply}"\npostconditions.kind = ["headline", "blurb"]\n')
+    graph = mine / "graphs" / "summaries.toml"
+    graph.write_text('policy = "cover"\n' + graph.read_text())
+    said = " ".join(check(mine, "summaries").output.split())
+    assert "policy cover" in said
+    assert "ambiguous overlaps kind: 'headline' may come from sum_up/blurb" in said
+
+
+def test_a_policy_that_is_none_names_the_nearest(mine: Path) -> None:
+    graph = mine / "graphs" / "summaries.toml"
+    graph.write_text('policy = "path"\n' + graph.read_text())
+    result = check(mine, "summaries")
+    assert result.exit_code == 2
+    assert "policy: 'path' is no walk policy; did you mean 'paths'" in result.stderr
+
+
 def test_a_faulty_graph_is_one_error_and_no_traceback(mine: Path) -> None:
     (mine / "nodes" / "pair.py").write_text(
         (mine / "nodes" / "pair.py").read_text().replace("summary: str", "summery: str")
