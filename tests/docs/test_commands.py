@@ -22,9 +22,12 @@ from tests.docs.pages import CHECKOUT, PAGES, Fence, code_spans, fences
 _NETWORK = "needs a server, a key or the network"
 _ENVIRONMENT = "the tests run in the environment that it makes"
 _MAKE = "runs for minutes, or runs these very tests"
+_TIMED = "times things, for most of a minute"
 _FILES = "needs a model that the reader has"
 
 NOT_RUN: Mapping[str, str] = {
+    "python benchmarks/graph.py --quick": _TIMED,
+    "python benchmarks/packing.py --quick": _TIMED,
     "make demo": _MAKE,
     "make test": _MAKE,
     "make demo INPUT=mine.jsonl": _MAKE,
@@ -132,7 +135,7 @@ def test_every_option_that_a_text_names_exists() -> None:
         if (command := main.get_command(context, name)) is not None
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
-    } | {"--help", "--no-deps"}
+    } | {"--help", "--no-deps", "--quick"}
     for page in PAGES:
         for span in code_spans(page):
             for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span):

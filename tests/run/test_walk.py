@@ -289,6 +289,26 @@ async def test_a_graph_within_a_graph_gives_the_samples_of_the_flat_one(tmp_path
     assert [sample.path[1:] for sample in within] == [sample.path for sample in flat]
 
 
+async def test_a_graph_nested_six_deep_gives_the_samples_of_the_flat_one(tmp_path: Path) -> None:
+    within: Action = Graph.build("depth1", NODES[:4], "seed/gate", "ask/summary")
+    for depth in range(2, 7):
+
+        @node
+        async def door(seen: Passage) -> Nothing:
+            return Nothing()
+
+        source = door.renamed(f"door{depth}")
+        within = Graph.build(f"depth{depth}", [source, within], source.name, within.name)
+    first = door.renamed("door")
+    nested = Graph.build("small", [first, within, *NODES[4:]], "door", "sample/chat")
+    assert nested.count_walks() == order(1).graph.count_walks()
+    await run(order(30), tmp_path / "flat")
+    await run(replace(order(30), graph=nested), tmp_path / "nested")
+    flat = list(read_samples(tmp_path / "flat" / "corpus.parquet"))
+    deep = list(read_samples(tmp_path / "nested" / "corpus.parquet"))
+    assert [sample.messages for sample in deep] == [sample.messages for sample in flat]
+
+
 async def test_a_graph_within_a_graph_sees_only_the_fields_of_its_source(tmp_path: Path) -> None:
     moods: list[str | None] = []
 
