@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _WIDTH = 100
+_MOST_EDGES = 1_000
+"""Edges beyond which they are counted by family; --json lists them all the same."""
 
 
 @click.command(name="check")
@@ -157,7 +159,7 @@ def _as_text(loaded: LoadedGraph) -> str:
         "",
         "edges (-> tight, ..> carried by earlier facts)",
     ]
-    lines += _edge_lines(graph)
+    lines += _edge_lines(graph) if len(edges) <= _MOST_EDGES else _family_lines(graph)
     if found := overlaps(graph):
         lines += ["", "ambiguous overlaps", *(_wrapped("  ", [each], "") for each in found)]
     if loaded.notices:
@@ -205,15 +207,33 @@ def _edge_lines(graph: Graph) -> list[str]:
     return lines
 
 
+def _family_lines(graph: Graph) -> list[str]:
+    """How many edges lead from family to family, and how to see single ones."""
+    family = {node.name: node.family for node in graph.nodes}
+    counts = Counter((family[e.before], e.kind, family[e.after]) for e in graph.edges())
+    families = dict.fromkeys(family[name] for name in _in_order(graph))
+    order = {each: place for place, each in enumerate(families)}
+    lines = [
+        f"  {before} {'->' if kind == 'tight' else '..>'} {after}: {count:,}"
+        for (before, kind, after), count in sorted(
+            counts.items(), key=lambda each: (order[each[0][0]], order[each[0][2]], each[0][1])
+        )
+    ]
+    return [*lines, "  (counted by family; --json lists each, `draw --out graph.html` shows them)"]
+
+
 def _in_order(graph: Graph) -> list[str]:
     """All nodes by when a walk can first reach them."""
     after: dict[str, list[str]] = defaultdict(list)
     for edge in graph.edges():
         after[edge.before].append(edge.after)
-    order = [graph.source]
-    for name in order:
-        order += [each for each in after[name] if each not in order]
-    return order
+    order = dict.fromkeys([graph.source])
+    waiting = [graph.source]
+    for name in waiting:
+        new = [each for each in after[name] if each not in order]
+        order |= dict.fromkeys(new)
+        waiting += new
+    return list(order)
 
 
 def _braced(names: Collection[str]) -> list[str]:

@@ -233,19 +233,26 @@ class _Explorer:
             field: len({met & mask for met, _ in self.seen})
             for field, mask in self.needs.fields.items()
         }
-        worst = sorted(variety, key=lambda field: (-variety[field], field))
-        counts = ", ".join(f"{field} ({variety[field]} different)" for field in worst[:3])
-        more = sum(count > 1 for count in variety.values()) - 3
-        counts += f" and {more} more fields" if more > 0 else ""
+        various = sorted(
+            (field for field, count in variety.items() if count > 1),
+            key=lambda field: (-variety[field], field),
+        )
         repeats = sorted(self.needs.actions[number].name for number in bits(self.again))
-        named = ", ".join(repeats[:3])
-        named += f" and {len(repeats) - 3} more" if len(repeats) > 3 else ""
-        also = f", and each of these may or may not have run: {named}" if repeats else ""
+        causes = []
+        if various:
+            causes.append(_some([f"{field} ({variety[field]} different)" for field in various]))
+        if repeats:
+            causes.append(f"that each of these may or may not have run: {_some(repeats)}")
         return (
-            f"graph {self.name!r} has more than {self.max_states} states; the fields that multiply "
-            f"them are {counts}{also}. Put the nodes that write and read them in a graph of their "
+            f"graph {self.name!r} has more than {self.max_states:,} states; what multiplies them: "
+            f"{', and '.join(causes)}. Put the nodes that write and read them in a graph of their "
             "own, and name that graph here as one node"
         )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - 3
+    return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
 
 def _repeatable(actions: Sequence[Action]) -> int:
