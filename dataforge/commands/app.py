@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "train": "Fine-tunes a model on packed shards.",
     "check": "Validates a graph and lists the edges that follow.",
     "explain": "Says why one node can follow another, or cannot.",
+    "plan": "Lists the walks that lead from given facts to a goal.",
     "draw": "Draws a graph as a page to explore, an image or Mermaid.",
     "doctor": "Says what is installed, what is missing and how to get it.",
     "init": "Begins a library of your own: nodes, a graph, seeds.",

@@ -331,7 +331,7 @@ class _Tight:
 
 def _refuse_itself(name: str, actions: Sequence[Action]) -> None:
     for action in actions:
-        if isinstance(action, Graph) and name in set(_graphs(action)):
+        if name in set(_graphs(action)):
             raise GraphError(f"graph {name!r} holds itself, in node {action.name!r}")
 
 

@@ -32,7 +32,7 @@ from dataforge.plan.action import Action
 from dataforge.plan.needs import Needs, bits
 from dataforge.plan.space import START, Arc, Space, State, entry
 
-__all__ = ["Exploration", "explore"]
+__all__ = ["Exploration", "explore", "repeatable"]
 
 Key = tuple[int, int]
 """The live conditions that are met, and the actions that may still run; both as bits."""
@@ -89,7 +89,7 @@ class _Explorer:
         self.max_states, self.before = max_states, before
         number = {action: place for place, action in enumerate(needs.actions)}
         self.start, self.target = number[source], number[target]
-        self.again = _repeatable(needs.actions) & ~(1 << self.start)
+        self.again = repeatable(needs.actions) & ~(1 << self.start)
         self.watched = 0
         for field in {field for action in watched for field in action.requires}:
             self.watched |= needs.fields[field]
@@ -255,7 +255,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
 
-def _repeatable(actions: Sequence[Action]) -> int:
+def repeatable(actions: Sequence[Action]) -> int:
     """The actions, as bits, that what is known would not keep from running twice."""
     dropped = {
         field
@@ -266,7 +266,7 @@ def _repeatable(actions: Sequence[Action]) -> int:
     found = 0
     for number, action in enumerate(actions):
         stays = any(
-            shape is not None and field not in action.preconditions and field not in dropped
+            shape is not None and action.requires.get(field, shape) is None and field not in dropped
             for field, shape in action.postconditions.items()
         )
         if not stays:

@@ -1,0 +1,95 @@
+"""`dataforge plan`: facts as they are written, plans, none, and the files for other planners."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pddl import parse_domain, parse_problem
+
+from dataforge.commands.app import main
+
+
+def plan(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["plan", *arguments])
+
+
+def nodes(*arguments: str) -> list[list[str]]:
+    result = plan(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return [each["nodes"] for each in json.loads(result.output)["plans"]]
+
+
+def test_plans_are_listed_shortest_first_with_what_was_assumed() -> None:
+    result = plan("--have", "passage", "--want", "answer", "--limit", "2")
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    assert lines[0] == "assuming passage: str of 500 to 6000 characters"
+    assert lines[2] == (
+        "1  transform/debate -> ask/contextual/argue -> answer/advocate   (answerer, writer)"
+    )
+    assert lines[-1] == "and more; --limit N lists them"
+
+
+def test_a_graph_s_own_nodes_are_used_its_loops_among_them() -> None:
+    found = nodes("single_turn_qa", "--have", "passage", "--want", "form=faq", "--want", "messages")
+    assert all(way[0] == "transform/faq" and way[-1] == "sample/chat" for way in found)
+    assert all(way[2].startswith("answered/") for way in found)
+
+
+@pytest.mark.parametrize(
+    ("facts", "first"),
+    [
+        (["--have", "text>=400", "--have", "text<=900", "--want", "task=summarize"],
+         ["ask/contextual/summarize"]),
+        (["--have", "passage>499", "--have", "passage<6001", "--want", "form=diary"],
+         ["transform/diary"]),
+        (["--have", "passage", "--want", "form=faq|diary"], ["transform/diary"]),
+        (["--have", "passage", "--want", "!text"], []),
+    ],
+)  # fmt: skip
+def test_facts_are_read_as_written(facts: list[str], first: list[str]) -> None:
+    assert nodes(*facts)[0] == first
+
+
+def test_where_no_walk_leads_it_says_what_is_lacking() -> None:
+    result = plan("--have", "passage", "--want", "form=fax")
+    assert result.exit_code == 1
+    first, *rest = result.stderr.splitlines()
+    assert first == "error: no walk leads from what you have to what you want"
+    assert "form: needs 'fax', has 'debate'; no node gives that" in rest[-1]
+
+
+@pytest.mark.parametrize(
+    ("fact", "said"),
+    [
+        ("pasage", "no node reads or writes 'pasage'; did you mean passage?"),
+        ("!passage=x", "cannot be read; write FIELD, FIELD=a|b, FIELD>=20"),
+        ("", "cannot be read; write FIELD"),
+        ("passage>=many", "'many' is no number"),
+        ("passage>=1.5", "a length is a whole number"),
+        ("truncated>=1", "bool has neither size nor length"),
+    ],
+)
+def test_a_fact_that_cannot_be_is_one_line(fact: str, said: str) -> None:
+    result = plan("--have", fact, "--want", "answer")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_two_facts_of_a_field_hold_both_or_are_refused() -> None:
+    result = plan("--have", "text>=9", "--have", "text<=5", "--want", "answer")
+    assert result.exit_code == 2
+    assert "cannot be, with what is said of text before" in result.stderr
+
+
+def test_domain_and_problem_are_written_for_other_planners(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "planning"
+    result = plan("--have", "passage", "--want", "answer", "--pddl", str(folder))
+    assert result.exit_code == 0, result.output
+    assert str(folder / "domain.pddl") in result.output
+    assert len(parse_domain(folder / "domain.pddl").actions) > 20
+    assert str(parse_problem(folder / "problem.pddl").domain_name) == "library"

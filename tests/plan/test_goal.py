@@ -1,0 +1,108 @@
+"""Plans reach the goal, are as short as can be, and hold no step that could be left out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from dataforge.errors import UnreachableTarget
+from dataforge.plan.action import Action
+from dataforge.plan.goal import assumed, plans, relevant
+from dataforge.plan.shape import Conditions, Known, Shape, missing
+from dataforge.plan.space import entry
+from tests.plan.libraries import libraries
+from tests.plan.scene import TEXT, acts, at_least, one_of
+
+RAP = acts("rap", {"passage": at_least(200)}, {"text": at_least(100), "form": one_of("rap")})
+WIKI = acts("wiki", {"passage": at_least(300)}, {"text": at_least(200), "form": one_of("wiki")})
+ASK = acts("ask", {"text": at_least(50)}, {"question": TEXT})
+ANSWER = acts("answer", {"text": TEXT, "question": TEXT}, {"answer": TEXT})
+ASIDE = acts("aside", {"passage": TEXT}, {"note": TEXT})
+LIBRARY: list[Action] = [RAP, WIKI, ASK, ANSWER, ASIDE]
+
+
+def named(have: Conditions, want: Conditions, limit: int = 9) -> list[tuple[str, ...]]:
+    found = plans(LIBRARY, have, want, limit).found
+    return [tuple(action.name for action in way) for way in found]
+
+
+def test_all_ways_to_a_goal_are_found_without_detours() -> None:
+    assert named({"passage": at_least(300)}, {"answer": TEXT}) == [
+        ("rap", "ask", "answer"),
+        ("wiki", "ask", "answer"),
+    ]
+
+
+def test_what_is_given_need_not_be_made() -> None:
+    have: Conditions = {"text": at_least(50), "passage": at_least(300)}
+    assert named(have, {"answer": TEXT}) == [("ask", "answer")]
+    assert named(have, {"text": TEXT}) == [()]
+
+
+def test_a_goal_may_name_a_choice_a_length_or_an_absence() -> None:
+    have: Conditions = {"passage": at_least(300)}
+    assert named(have, {"answer": TEXT, "form": one_of("wiki")}) == [("wiki", "ask", "answer")]
+    assert named(have, {"text": at_least(150)}) == [("wiki",)]
+    assert named(have, {"question": None}) == [()]
+
+
+def test_shorter_plans_come_first_and_a_cut_list_says_so() -> None:
+    long = acts("about", {"passage": TEXT}, {"draft": TEXT})
+    then = acts("then", {"draft": TEXT}, {"text": at_least(60), "form": one_of("long")})
+    found = plans([*LIBRARY, long, then], {"passage": at_least(300)}, {"question": TEXT}, 2)
+    assert [[action.name for action in way] for way in found.found] == [
+        ["rap", "ask"],
+        ["wiki", "ask"],
+    ]
+    assert found.more
+    whole = plans([*LIBRARY, long, then], {"passage": at_least(300)}, {"question": TEXT}, 3)
+    assert [action.name for action in whole.found[2]] == ["about", "then", "ask"]
+    assert not whole.more
+
+
+def test_where_there_is_none_it_is_said_what_is_lacking() -> None:
+    with pytest.raises(UnreachableTarget, match="no node gives that; the closest, wiki, promises"):
+        plans(LIBRARY, {"passage": at_least(300)}, {"text": at_least(900)}, 1)
+
+
+def test_only_what_can_help_is_relevant() -> None:
+    assert [action.name for action in relevant(LIBRARY, {"question": TEXT})] == [
+        "ask",
+        "rap",
+        "wiki",
+    ]
+
+
+def test_a_field_given_by_name_is_good_enough_for_all_its_readers() -> None:
+    assert assumed("passage", LIBRARY) == at_least(300)
+    assert assumed("form", LIBRARY) == TEXT
+    assert assumed("nothing", LIBRARY) is None
+
+
+def reaches(way: tuple[Action, ...], known: Known, want: Conditions) -> bool:
+    for action in way:
+        if missing(known, action.requires):
+            return False
+        known = action.after(known)
+    return not missing(known, want)
+
+
+@given(libraries())
+def test_every_plan_reaches_the_goal_and_leaving_out_any_step_does_not(
+    actions: list[Action],
+) -> None:
+    have, want = actions[0].postconditions, actions[-1].preconditions
+    try:
+        found = plans(actions[1:-1], have, want, 20)
+    except UnreachableTarget:
+        return
+    assert found.found
+    assert list(map(len, found.found)) == sorted(map(len, found.found))
+    for way in found.found:
+        assert reaches(way, entry(have), want)
+        for place in range(len(way)):
+            assert not reaches((*way[:place], *way[place + 1 :]), entry(have), want)
+
+
+def test_an_empty_library_meets_what_is_there_already() -> None:
+    assert plans([], {"a": Shape(int)}, {"a": Shape(int)}, 1).found == ((),)
