@@ -2,8 +2,9 @@
 
 A node's name is its file's path under nodes/ and then its own name, which is left out where it
 equals the file's: `nodes/transform.toml [haiku]`, `nodes/transform/haiku.toml` and `haiku` in
-`nodes/transform/haiku.py` are all `transform/haiku`. Every file of every layer is read each time:
-a library is dozens of files, and reading them takes milliseconds.
+`nodes/transform/haiku.py` are all `transform/haiku`. A Python file's nodes are those its public
+names stand for, alone or in a list, tuple or dict, as a family made in a loop is. Every file of
+every layer is read each time: a library is dozens of files, and reading them takes milliseconds.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ def layer_nodes(layer: Library) -> dict[str, AnyNode]:
     for path in layer.files("nodes", ".py", ".toml"):
         for node in file_nodes(layer, path):
             if node.name in origins:
+                first, second = shown(origins[node.name]), shown(path)
+                where = f"one in {first} and one in {second}" if first != second else f"in {first}"
                 raise DuplicateName(
-                    f"two nodes are named {node.name!r}: one in {shown(origins[node.name])} and "
-                    f"one in {shown(path)}; rename one of them"
+                    f"two nodes are named {node.name!r}: {where}; rename one of them"
                 )
             nodes[node.name] = node
             origins[node.name] = path
@@ -65,20 +67,26 @@ def _named(stem: str, *own: str) -> str:
 
 def _from_python(layer: Library, path: Path, stem: str) -> Iterator[AnyNode]:
     module = load_module(layer, path)
-    found = {
-        id(value): value
-        for key, value in vars(module).items()
-        if isinstance(value, Node) and not key.startswith("_")
-    }
+    public = (value for key, value in vars(module).items() if not key.startswith("_"))
+    found = {id(node): node for value in public for node in _nodes_in(value)}
     if not found:
         raise LibraryError(
-            f"{shown(path)}: defines no node; mark a function with @node, or move the file out of "
-            f"nodes/"
+            f"{shown(path)}: defines no node; mark a function with @node, put those made in a loop "
+            f"in a list, or move the file out of nodes/"
         )
     # The whole file, as it is now: a node may lean on any line of it.
     source = path.read_text(encoding="utf-8")
     for node in found.values():
         yield replace(node, name=_named(stem, node.name), source=source)
+
+
+def _nodes_in(value: object) -> Iterator[AnyNode]:
+    """The node that a name of a module stands for, or the nodes of a list, tuple or dict."""
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, (list, tuple, dict)):
+        members = value.values() if isinstance(value, dict) else value
+        yield from (member for member in members if isinstance(member, Node))
 
 
 def _from_toml(path: Path, stem: str) -> Iterator[AnyNode]:

@@ -47,7 +47,8 @@ class Why:
         source: Action,
         target: Action,
     ) -> None:
-        self._graph, self._actions = graph, actions
+        # By name, so that what is said does not depend on the order the actions came in.
+        self._graph, self._actions = graph, sorted(actions, key=lambda action: action.name)
         self._source, self._target = source, target
 
     def unreachable(self) -> str:

@@ -93,6 +93,7 @@ def why_edge(graph: Graph, before: str, after: str) -> EdgeWhy:
 
 def _none(graph: Graph, origin: Origin, one: Action, other: Action) -> EdgeWhy:
     actions = origin.exploration.needs.actions
+    by_name = {action.name: action for action in actions}
     why = Why(graph.name, actions, origin.source, origin.target)
     seen = why.seen([other]) or Seen(graph.space, {})
     ways = list(_ways(seen.space, one))
@@ -117,7 +118,7 @@ def _none(graph: Graph, origin: Origin, one: Action, other: Action) -> EdgeWhy:
         return (other in way, *distance(unmet), len(way))
 
     way, reached = min(ways, key=lambda found: far(found[0]))
-    others = {action.name: action for action in actions if action is not other}
+    others = {name: each for name, each in sorted(by_name.items()) if each is not other}
     needs = _needs(way, other, others, entered)
     if other in way:
         reason = f"{other.name} has run by then on every walk, and no node runs twice"

@@ -1,42 +1,46 @@
-"""Nodes: typed async functions from struct to struct, whose annotations are their conditions.
+"""Nodes: typed functions from struct to struct, whose annotations are their conditions.
 
 The first parameter is what a node takes, the return type what it makes; keyword-only parameters are
 roles (by type: `Model`, `Judge`) or settings (with a default, checked against their annotation).
-Everything is read from the signature, so there is nothing to keep in step with it; what the
-signature cannot say (attempts, weight, tags) stands in the decorator. No sync functions: a node
-that blocks would hold up every other walk.
+Everything is read from the signature (`signature.py`), so there is nothing to keep in step with it;
+what the signature cannot say (name, attempts, weight, tags) stands beside it. An object that is
+called like such a function is a node too, with what it holds as its state. A sync function runs in
+a thread, at about a tenth of a millisecond a call, so that it holds up no other walk.
 """
 
 from __future__ import annotations
 
 import difflib
-import inspect
 import json
 import sys
-import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import to_jsonable_python
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
 from dataforge.plan.action import Action, digest_of, told
 from dataforge.plan.shape import Conditions
-from dataforge.plan.struct import Struct, conditions, struct_of
+from dataforge.plan.signature import (
+    PLACED,
+    Signature,
+    awaitable,
+    own_name,
+    place,
+    source_text,
+    state_text,
+)
+from dataforge.plan.stable import stable
+from dataforge.plan.struct import Struct, conditions, narrowed, narrowed_struct, struct_of
 
-__all__ = ["Node", "gate", "node"]
+__all__ = ["Declare", "Node", "gate", "node"]
 
 In = TypeVar("In", bound=Struct)
 Out = TypeVar("Out", bound=Struct)
 P = ParamSpec("P")
-
-ROLE = "__dataforge_role__"
-"""The attribute by which a type says that a parameter of it is a role, and of which kind."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,13 +63,18 @@ class Node(Action, Generic[In, Out]):
     """Setting -> its annotation; the type of its first value where not given."""
     attempts: int = 1
     """How often a promise it breaks, or `Unmet`, is tried in all."""
+    promises: Conditions = field(default_factory=dict)
+    """Narrower postconditions than those of `makes`, by field."""
     source: str = ""
     """The text that decides what it does; its file's text where not given."""
+    state: str = ""
+    """What the object that runs holds, as text."""
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "preconditions", conditions(self.takes))
-        set_field(self, "postconditions", conditions(self.makes))
+        promised = MappingProxyType({**conditions(self.makes), **self.promises})
+        set_field(self, "postconditions", promised)
         super().__post_init__()
         if self.attempts < 1:
             raise DeclarationError(f"{self.name}: attempts is {self.attempts}; the least is 1")
@@ -106,44 +115,87 @@ class Node(Action, Generic[In, Out]):
 
     @cached_property
     def digest(self) -> str:
-        """Hash of name, conditions, settings, how it is tried and judged, and its source text."""
-        settings = json.dumps(
-            to_jsonable_python(dict(self.settings), fallback=repr), sort_keys=True
-        )
+        """Hash of name, conditions, settings, how it is tried and judged, state and source text."""
+        settings = stable(dict(self.settings), f"{self.name}: its settings")
         manner = f"{self.attempts} {self.weight} {self.judges} {sorted(self.roles.items())}"
         needs, gives = told(self.preconditions), told(self.postconditions)
-        return digest_of(self.name, needs, gives, settings, manner, self.source or _text(self.run))
+        source = self.source or source_text(self.run)
+        return digest_of(self.name, needs, gives, settings, manner, self.state, source)
 
 
-@overload
-def node(run: Callable[Concatenate[In, P], Awaitable[Out]], /) -> Node[In, Out]: ...
+class Declare(Protocol):
+    """What `@node(...)` gives: makes a function a node."""
+
+    @overload
+    def __call__(self, run: Callable[Concatenate[In, P], Awaitable[Out]], /) -> Node[In, Out]: ...
+    @overload
+    def __call__(self, run: Callable[Concatenate[In, P], Out], /) -> Node[In, Out]: ...
 
 
 @overload
 def node(
-    *, attempts: int = ..., weight: float = ..., tags: Iterable[str] = ..., judges: str | None = ...
-) -> Callable[[Callable[Concatenate[In, P], Awaitable[Out]]], Node[In, Out]]: ...
-
-
-def node(
-    run: Callable[..., Awaitable[Any]] | None = None,
+    run: Callable[Concatenate[In, P], Awaitable[Out]],
     /,
     *,
+    name: str | None = ...,
+    attempts: int = ...,
+    weight: float = ...,
+    tags: Iterable[str] = ...,
+    judges: str | None = ...,
+    needs: Mapping[str, object] = ...,
+    promises: Mapping[str, object] = ...,
+) -> Node[In, Out]: ...
+@overload
+def node(
+    run: Callable[Concatenate[In, P], Out],
+    /,
+    *,
+    name: str | None = ...,
+    attempts: int = ...,
+    weight: float = ...,
+    tags: Iterable[str] = ...,
+    judges: str | None = ...,
+    needs: Mapping[str, object] = ...,
+    promises: Mapping[str, object] = ...,
+) -> Node[In, Out]: ...
+@overload
+def node(
+    *,
+    name: str | None = ...,
+    attempts: int = ...,
+    weight: float = ...,
+    tags: Iterable[str] = ...,
+    judges: str | None = ...,
+    needs: Mapping[str, object] = ...,
+    promises: Mapping[str, object] = ...,
+) -> Declare: ...
+
+
+def node(
+    run: Callable[..., object] | None = None,
+    /,
+    *,
+    name: str | None = None,
     attempts: int = 1,
     weight: float = 1.0,
     tags: Iterable[str] = (),
     judges: str | None = None,
-) -> Node[Any, Any] | Callable[[Callable[..., Awaitable[Any]]], Node[Any, Any]]:
-    """Makes an async function a node named after it.
+    needs: Mapping[str, object] = MappingProxyType({}),
+    promises: Mapping[str, object] = MappingProxyType({}),
+) -> Node[Any, Any] | Declare:
+    """Makes a function, or an object that is called like one, a node.
 
-    `attempts`: how often it is tried in all; `weight`: > 0, how likely it is chosen; `judges`: the
-    field that its judge judges, due where it has one. Raises `DeclarationError` for a signature
-    that cannot be read.
+    `name`: the function's own where not given; `attempts`: how often it is tried in all; `weight`:
+    > 0, how likely it is chosen; `judges`: the field that its judge judges, due where it has one;
+    `needs`, `promises`: field -> the literal, or list of literals, that this node of a family needs
+    or promises where the struct allows more. Raises `DeclarationError` with file and line for what
+    cannot be read.
     """
-    names = sys._getframe(1).f_locals
+    caller = sys._getframe(1)
 
-    def declare(run: Callable[..., Awaitable[Any]]) -> Node[Any, Any]:
-        signature = _Signature.read(run, names)
+    def declare(run: Callable[..., object]) -> Node[Any, Any]:
+        signature = Signature.read(run, caller.f_locals)
+        called = name or own_name(run)
         judging = sorted(role for role, kind in signature.roles.items() if kind == "judge")
         if judging and judges is None:
             # Without it nobody could tell whose output the judge must share no weights with.
@@ -152,10 +204,10 @@ def node(
                 '@node(judges="answer")'
             )
         return Node(
-            name=run.__name__,
-            takes=signature.takes,
+            name=called,
+            takes=narrowed_struct(signature.takes, needs),
             makes=signature.makes,
-            run=run,
+            run=awaitable(run),
             roles=MappingProxyType(signature.roles),
             settings=signature.settings,
             setting_types=signature.setting_types,
@@ -163,89 +215,20 @@ def node(
             weight=weight,
             tags=frozenset(tags),
             judges=judges,
+            promises=narrowed(signature.makes, promises),
+            state=state_text(run),
         )
 
-    def located(run: Callable[..., Awaitable[Any]]) -> Node[Any, Any]:
+    def located(run: Callable[..., object]) -> Node[Any, Any]:
         try:
             return declare(run)
         except (DeclarationError, ContradictoryCondition) as error:
-            raise type(error)(f"{_place(run)}: {error}") from None
+            if PLACED.match(str(error)):
+                raise
+            where = place(run, caller.f_code.co_filename, caller.f_lineno)
+            raise type(error)(f"{where}: {error}") from None
 
     return located if run is None else located(run)
-
-
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """What a node function's signature says."""
-
-    takes: type[Struct]
-    makes: type[Struct]
-    roles: dict[str, str]
-    settings: dict[str, object]
-    setting_types: dict[str, object]
-
-    @classmethod
-    def read(cls, run: Callable[..., object], names: Mapping[str, object]) -> _Signature:
-        if not inspect.iscoroutinefunction(run):
-            raise DeclarationError("a node is an async function; write `async def`")
-        hints = _hints(run, names)
-        parameters = list(inspect.signature(run).parameters.values())
-        if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
-            raise DeclarationError("its first parameter must be the Struct it takes")
-        first, *others = parameters
-        roles: dict[str, str] = {}
-        settings: dict[str, object] = {}
-        for each in others:
-            kind = getattr(hints.get(each.name), ROLE, None)
-            if each.kind is not inspect.Parameter.KEYWORD_ONLY:
-                raise DeclarationError(f"{each.name!r} must be keyword-only; put `*,` before it")
-            if each.name not in hints:
-                raise DeclarationError(f"{each.name!r} needs an annotation")
-            if isinstance(kind, str):
-                roles[each.name] = kind
-            elif each.default is inspect.Parameter.empty:
-                raise DeclarationError(
-                    f"{each.name!r} needs a default, as every setting does; annotate it as Model "
-                    "or Judge to make it a role"
-                )
-            else:
-                settings[each.name] = each.default
-        takes = _struct(hints, first.name, f"the first parameter, {first.name!r},")
-        types = {name: hints[name] for name in settings}
-        return cls(takes, _struct(hints, "return", "the return type"), roles, settings, types)
-
-
-def _hints(run: Callable[..., object], names: Mapping[str, object]) -> dict[str, object]:
-    try:
-        return typing.get_type_hints(run, localns=dict(names), include_extras=True)
-    except NameError as error:
-        raise DeclarationError(
-            f"the name {error.name!r} in an annotation does not resolve; define or import it at "
-            "run time, not under TYPE_CHECKING"
-        ) from None
-    except (AttributeError, TypeError) as error:
-        raise DeclarationError(f"an annotation does not resolve: {error}") from None
-
-
-def _struct(hints: Mapping[str, object], name: str, what: str) -> type[Struct]:
-    found = hints.get(name)
-    if isinstance(found, type) and issubclass(found, Struct):
-        return found
-    said = "has no annotation" if name not in hints else f"is {found!r}"
-    raise DeclarationError(f"{what} {said}; it must be a subclass of Struct")
-
-
-def _place(run: Callable[..., object]) -> str:
-    code = inspect.unwrap(run).__code__
-    return f"{Path(code.co_filename).name}:{code.co_firstlineno}: node {run.__name__!r}"
-
-
-def _text(run: Callable[..., object]) -> str:
-    """The text of the file that defines `run`, so that a helper beside it counts too."""
-    path = Path(inspect.unwrap(run).__code__.co_filename)
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
-    return repr(inspect.unwrap(run).__code__.co_code)
 
 
 class Nothing(Struct):

@@ -26,8 +26,9 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
 
-from dataforge.errors import DeclarationError, Unmet
+from dataforge.errors import ContradictoryCondition, DeclarationError, Unmet
 from dataforge.plan.annotation import Absent, read_shape, write_shape
+from dataforge.plan.line import field_line
 from dataforge.plan.shape import Conditions, Shape, say
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "conditions",
     "facts",
     "fill",
+    "narrowed",
+    "narrowed_struct",
     "struct_of",
     "view",
 ]
@@ -72,7 +75,7 @@ def conditions(struct_type: type[Struct]) -> Conditions:
     except (PydanticUserError, SchemaError) as error:
         # Say which field it is, where the plan itself can tell.
         for field, info in struct_type.model_fields.items():
-            _condition(struct_type, field, info)
+            _located(struct_type, field, info)
         raise DeclarationError(f"{name}: {str(error).splitlines()[0]}") from None
     decorators = struct_type.__pydantic_decorators__
     validators = (
@@ -83,11 +86,19 @@ def conditions(struct_type: type[Struct]) -> Conditions:
     )
     if validators:
         raise DeclarationError(
-            f"{name}: the plan cannot read the validator {min(validators)!r}; say it by "
-            "annotations, or check inside the node and raise Unmet"
+            f"{field_line(struct_type, '')}{name}: the plan cannot read the validator "
+            f"{min(validators)!r}; say it by annotations, or check inside the node and raise Unmet"
         )
     fields = struct_type.model_fields
-    return MappingProxyType({name: _condition(struct_type, name, fields[name]) for name in fields})
+    return MappingProxyType({name: _located(struct_type, name, fields[name]) for name in fields})
+
+
+def _located(struct_type: type[Struct], name: str, field: FieldInfo) -> Shape | None:
+    """A field's condition; where it has none, the error says the line it stands on."""
+    try:
+        return _condition(struct_type, name, field)
+    except (DeclarationError, ContradictoryCondition) as error:
+        raise type(error)(f"{field_line(struct_type, name)}{error}") from None
 
 
 def _condition(struct_type: type[Struct], name: str, field: FieldInfo) -> Shape | None:
@@ -118,6 +129,44 @@ def struct_of(name: str, conditions: Conditions) -> type[Struct]:
         optional = shape is None or shape.maybe
         fields[field] = (write_shape(shape), None if optional else ...)
     return create_model(name, __base__=Struct, **fields)
+
+
+def narrowed(struct_type: type[Struct], choices: Mapping[str, object]) -> Conditions:
+    """The conditions of some fields, each narrowed to a literal or a list of literals.
+
+    Raises `DeclarationError` for a field the struct lacks, or a literal it does not allow.
+    """
+    found: dict[str, Shape | None] = {}
+    for name, choice in choices.items():
+        declared = conditions(struct_type)
+        if declared.get(name) is None:
+            fields = ", ".join(field for field, shape in declared.items() if shape is not None)
+            raise DeclarationError(
+                f"{struct_type.__name__} has no field {name!r} to narrow; it has {fields or 'none'}"
+            )
+        many = choice if isinstance(choice, (list, tuple, set, frozenset)) else (choice,)
+        values: frozenset[object] = frozenset(many)
+        try:
+            shape = Shape(values=values)
+        except (ValueError, ContradictoryCondition) as error:
+            raise DeclarationError(f"field {name!r} narrowed to {choice!r}: {error}") from None
+        if not shape.within(declared[name] or shape):
+            raise DeclarationError(
+                f"field {name!r} of {struct_type.__name__} is {say(declared[name])}, so it cannot "
+                f"be narrowed to {say(shape)}"
+            )
+        found[name] = shape
+    return MappingProxyType(found)
+
+
+def narrowed_struct(struct_type: type[S], choices: Mapping[str, object]) -> type[S]:
+    """The struct with some fields narrowed as by `narrowed`; itself where there are none."""
+    if not choices:
+        return struct_type
+    fields: dict[str, Any] = {
+        name: (write_shape(shape), ...) for name, shape in narrowed(struct_type, choices).items()
+    }
+    return create_model(struct_type.__name__, __base__=struct_type, **fields)
 
 
 def fill(struct_type: type[S], record: Mapping[str, object]) -> S:

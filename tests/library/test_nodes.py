@@ -86,6 +86,55 @@ async def test_a_python_node_runs_and_keeps_what_its_decorator_said(write: Write
     assert couplet.settings == {"lines": 2}
 
 
+FAMILY = """
+from dataclasses import dataclass
+from typing import Literal
+
+from dataforge import Message, Model, Struct, node
+
+FORMS = ("haiku", "ode")
+
+class Passage(Struct):
+    passage: str
+
+class Text(Struct):
+    text: str
+    form: Literal["haiku", "ode"]
+
+@dataclass(frozen=True)
+class Retell:
+    form: Literal["haiku", "ode"]
+
+    async def __call__(self, seen: Passage, *, writer: Model) -> Text:
+        reply = await writer.chat([Message("user", f"{self.form}: {seen.passage}")])
+        return Text(text=reply.text, form=self.form)
+
+nodes = [node(Retell(form), name=form, promises={"form": form}) for form in FORMS]
+
+@node
+def count(seen: Text) -> Passage:
+    return Passage(passage=seen.text)
+
+listed = {"again": count}
+"""
+
+
+def test_a_family_made_in_a_loop_is_found_in_its_list_under_readable_names(write: Write) -> None:
+    nodes = load_nodes(write({"nodes/retell.py": FAMILY}))
+    assert list(nodes) == ["retell/count", "retell/haiku", "retell/ode"]
+    assert nodes["retell/ode"].digest != nodes["retell/haiku"].digest
+    assert str(nodes["retell/ode"].postconditions["form"]) != str(
+        nodes["retell/haiku"].postconditions["form"]
+    )
+
+
+def test_two_of_one_name_in_a_family_are_refused_naming_the_file_once(write: Write) -> None:
+    text = FAMILY.replace("name=form,", 'name="poem",')
+    assert refusal(write({"nodes/retell.py": text})) == (
+        "two nodes are named 'retell/poem': in nodes/retell.py; rename one of them"
+    )
+
+
 def test_content_modules_live_under_a_name_of_their_own(write: Write) -> None:
     load_nodes(write({"nodes/verse/hai-ku.py": PYTHON}))
     assert "dataforge_library.mine.nodes.verse.hai_ku" in sys.modules
@@ -142,8 +191,20 @@ def test_two_nodes_of_one_name_in_a_library_are_refused_naming_both_files(write:
         ("\n\n1 / 0\n", "nodes/x.py:3: does not load: ZeroDivisionError: division by zero"),
         ("X = 1\n", "nodes/x.py: defines no node; mark a function with @node"),
         (
-            PYTHON.replace("async def haiku", "def haiku"),
-            "nodes/x.py:13: node 'haiku': a node is an async function",
+            PYTHON.replace('-> Text:\n    """Shouts.', '-> str:\n    """Shouts.'),
+            "nodes/x.py:13: node 'haiku': the return type is <class 'str'>; it must be a subclass",
+        ),
+        (
+            PYTHON.replace("    text: str", "    text: str | int"),
+            "nodes/x.py:11: field 'text' of Text: cannot read str | int: one type a field",
+        ),
+        (
+            FAMILY.replace('name=form, promises={"form": form}', ""),
+            "nodes/x.py:24: node of a Retell: an object has no name of its own; write node(",
+        ),
+        (
+            FAMILY.replace('promises={"form": form}', 'promises={"form": "epic"}'),
+            "nodes/x.py:24: node of a Retell: field 'form' of Text is one of 'haiku', 'ode', so it",
         ),
     ],
 )

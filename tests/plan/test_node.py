@@ -1,18 +1,28 @@
 from __future__ import annotations
 
+import re
+from collections.abc import AsyncIterator, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from inspect import getsourcelines
+from pathlib import Path
+from threading import Lock, current_thread, main_thread
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import pytest
 from annotated_types import MinLen
+from pydantic import ValidationError
 
-from dataforge import Absent, Judge, Message, Model, Node, Reply, Struct, gate, node
+from dataforge import Absent, Judge, Message, Model, Node, Reply, Struct, Unmet, gate, node
 from dataforge.errors import DeclarationError
 from dataforge.plan.shape import Shape
 from dataforge.plan.struct import facts
 from tests.plan.scene import TEXT, acts, at_least, one_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from decimal import Decimal
 
 
 class Passage(Struct):
@@ -23,6 +33,10 @@ class Passage(Struct):
 class Instruction(Struct):
     instruction: str
     kind: Literal["debate"]
+
+
+class Colour(Enum):
+    RED = 1
 
 
 class Tone:
@@ -113,11 +127,183 @@ def test_settings_given_as_toml_would_give_them_are_read() -> None:
     assert pick.with_settings(sizes=[2, 3]).settings["sizes"] == (2, 3)
 
 
-def test_a_sync_function_is_refused_with_file_and_line() -> None:
-    with pytest.raises(DeclarationError, match=r"test_node.py:\d+: node 'blocking': .*async def"):
+ASKED: ContextVar[str] = ContextVar("asked", default="nothing")
+
+
+async def test_a_sync_function_runs_in_a_thread_of_its_own_with_its_context() -> None:
+    @node(attempts=2)
+    def counted(seen: Passage, *, times: int = 1) -> Instruction:
+        thread = current_thread() is main_thread()
+        return Instruction(instruction=f"{ASKED.get()} {thread} {times}", kind="debate")
+
+    ASKED.set("debates")
+    made = await counted(Passage(passage="words"), times=3)
+    assert made.instruction == "debates False 3"
+    assert (counted.name, counted.attempts, counted.settings) == ("counted", 2, {"times": 1})
+
+
+async def test_what_a_sync_function_raises_comes_through() -> None:
+    @node
+    def broken(seen: Passage) -> Instruction:
+        raise Unmet("nothing to count")
+
+    with pytest.raises(Unmet, match="nothing to count"):
+        await broken(Passage(passage="words"))
+
+
+def test_a_sync_function_cannot_ask_a_model() -> None:
+    with pytest.raises(DeclarationError, match=r"test_node.py:\d+: node 'bad': 'writer' can only"):
+
+        @node
+        def bad(seen: Passage, *, writer: Model) -> Instruction:
+            raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Retell:
+    """A node with a state: what it asks for, and how long."""
+
+    form: str
+    length: int = 50
+
+    async def __call__(self, seen: Passage, *, writer: Model, tone: str = "plain") -> Instruction:
+        asked = f"{self.form} of {self.length} words, {tone}: {seen.passage}"
+        reply = await writer.chat([Message("user", asked)])
+        return Instruction(instruction=reply.text, kind="debate")
+
+
+async def test_an_object_is_a_node_with_what_it_holds_as_its_state() -> None:
+    haiku = node(Retell("haiku"), name="haiku", tags=["verse"])
+    made = await haiku(Passage(passage="words"), writer=Echo(), tone="warm")
+    assert made.instruction == "haiku of 50 words, warm: words"
+    assert (haiku.roles, haiku.settings, haiku.tags) == (
+        *({"writer": "model"}, {"tone": "plain"}),
+        frozenset({"verse"}),
+    )
+
+
+def test_what_an_object_holds_is_in_the_digest_and_nothing_that_changes_by_itself() -> None:
+    one, same = node(Retell("haiku"), name="x"), node(Retell("haiku"), name="x")
+    assert one.digest == same.digest
+    assert node(Retell("ode"), name="x").digest != one.digest
+    assert node(Retell("haiku", 60), name="x").digest != one.digest
+
+
+class Opaque:
+    """A node that holds what has no stable text."""
+
+    def __init__(self, what: object) -> None:
+        self.what = what
+
+    async def __call__(self, seen: Passage) -> Instruction:
+        raise NotImplementedError
+
+
+def test_a_state_without_a_stable_text_is_refused_with_the_line_of_the_call() -> None:
+    with pytest.raises(
+        DeclarationError,
+        match=r"test_node.py:\d+: node of a Opaque: Opaque holds a lock, which has no text",
+    ):
+        node(Opaque(Lock()), name="opaque")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"b", "a", "c"}, {"c", "b", "a"}),
+        ({"x": 1, "y": [2]}, {"y": [2], "x": 1}),
+        (re.compile("a"), re.compile("a")),
+        (Retell("ode"), Retell("ode")),
+        (Path("a") / "b", Path("a/b")),
+        ([Colour.RED, None, 1.5, b"x", Retell], [Colour.RED, None, 1.5, b"x", Retell]),
+    ],
+)
+def test_equal_states_have_one_digest(one: object, other: object) -> None:
+    assert node(Opaque(one), name="x").digest == node(Opaque(other), name="x").digest
+
+
+def test_an_object_needs_a_name() -> None:
+    with pytest.raises(DeclarationError, match="an object has no name of its own; write node"):
+        node(Retell("haiku"))
+
+
+@pytest.mark.parametrize(
+    ("run", "said"),
+    [
+        (partial(Retell("x").__call__), "a partial does not show what it takes and makes"),
+        (print, "a builtin_function_or_method does not show"),
+        (lambda seen: seen, "has no annotation; it must be a subclass of Struct"),
+    ],
+)
+def test_what_shows_no_signature_is_refused(run: Callable[..., Struct], said: str) -> None:
+    with pytest.raises(DeclarationError, match=said):
+        node(run, name="x")
+
+
+def test_a_generator_is_refused() -> None:
+    with pytest.raises(DeclarationError, match="a node returns one Struct; it cannot yield"):
 
         @node  # type: ignore[arg-type]
-        def blocking(seen: Passage) -> Instruction:
+        async def many(seen: Passage) -> AsyncIterator[Instruction]:
+            yield Instruction(instruction="x", kind="debate")
+
+
+class Kinds(Struct):
+    text: str
+    kind: Literal["debate", "summary", "quiz"]
+
+
+def family() -> list[Node[Kinds, Kinds]]:
+    made = []
+    for kind in ("debate", "summary"):
+
+        @node(name=f"about/{kind}", needs={"kind": ["quiz", kind]}, promises={"kind": kind})
+        async def about(seen: Kinds) -> Kinds:
+            return seen
+
+        made.append(about)
+    return made
+
+
+def test_members_of_a_family_need_and_promise_less_than_their_struct_allows() -> None:
+    debate, summary = family()
+    assert (debate.name, summary.name) == ("about/debate", "about/summary")
+    assert debate.preconditions["kind"] == one_of("debate", "quiz")
+    assert debate.postconditions["kind"] == one_of("debate")
+    assert summary.postconditions["text"] == TEXT
+    assert debate.digest != summary.digest
+    with pytest.raises(ValidationError):
+        debate.takes(text="x", kind="summary")
+
+
+@pytest.mark.parametrize(
+    ("promises", "said"),
+    [
+        ({"kind": "poem"}, "'debate', 'quiz', 'summary', so it cannot be narrowed to 'poem'"),
+        ({"form": "poem"}, "Kinds has no field 'form' to narrow; it has text, kind"),
+        ({"text": ["a", 1]}, "narrowed to"),
+    ],
+)
+def test_a_promise_that_the_struct_does_not_allow_is_refused(
+    promises: dict[str, object], said: str
+) -> None:
+    with pytest.raises(DeclarationError, match=said):
+
+        @node(promises=promises)
+        async def about(seen: Kinds) -> Kinds:
+            return seen
+
+
+def test_a_field_that_cannot_be_read_is_told_by_its_own_line() -> None:
+    class Wrong(Struct):
+        fine: str
+        wrong: int | str
+
+    line = getsourcelines(Wrong)[1] + 2
+    with pytest.raises(DeclarationError, match=rf"^test_node.py:{line}: field 'wrong' of Wrong"):
+
+        @node
+        async def bad(seen: Wrong) -> Instruction:
             raise NotImplementedError
 
 
@@ -154,10 +340,12 @@ def test_a_missing_return_type_is_refused() -> None:
 
 
 def test_a_name_imported_for_checkers_only_is_refused_by_name() -> None:
-    with pytest.raises(DeclarationError, match="the name 'Path' in an annotation does not resolve"):
+    with pytest.raises(
+        DeclarationError, match="the name 'Decimal' in an annotation does not resolve"
+    ):
 
         @node
-        async def bad(seen: Passage, *, where: Path | None = None) -> Instruction:
+        async def bad(seen: Passage, *, where: Decimal | None = None) -> Instruction:
             raise NotImplementedError
 
 
