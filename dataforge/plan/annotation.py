@@ -3,7 +3,8 @@
 The annotation is the only language there is for conditions, so all of it is read or refused: what
 would be widened silently (a union of types, a validator that may change the value) is a
 `DeclarationError` that names the field and the nearest form that is supported. It does not look
-inside containers: their element types are a mark, checked by pydantic at run time.
+inside a dict, a tuple of several types or a list whose items may be None: their element types are
+a mark, checked by pydantic at run time.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from pydantic import (
     WrapValidator,
 )
 from pydantic.fields import FieldInfo
+from typing_extensions import TypeAliasType
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
-from dataforge.plan.bases import is_number, is_sized, kind
+from dataforge.plan.bases import has_items, is_number, is_sized, kind
+from dataforge.plan.refused import of_union, unsupported
 from dataforge.plan.shape import Shape, Typed, named
 
 __all__ = ["Absent", "read_shape", "write_shape"]
@@ -94,10 +97,14 @@ def read_shape(annotation: object, where: str) -> Shape | None:
 def _peeled(annotation: object) -> tuple[object, list[object]]:
     """The type under any layers of `Annotated`, and their metadata."""
     marks: list[object] = []
-    while get_origin(annotation) is Annotated:
-        annotation, *more = get_args(annotation)
-        marks += more
-    return annotation, marks
+    while True:
+        if get_origin(annotation) is Annotated:
+            annotation, *more = get_args(annotation)
+            marks += more
+        elif isinstance(annotation, TypeAliasType):
+            annotation = annotation.__value__
+        else:
+            return annotation, marks
 
 
 def _base_shape(annotation: object, where: str) -> Shape:
@@ -111,20 +118,19 @@ def _base_shape(annotation: object, where: str) -> Shape:
     if isinstance(annotation, type) and origin is None:
         if issubclass(annotation, Flag):
             raise _refusal(annotation, where, "flags combine; use an Enum or Literal choices")
+        if issubclass(annotation, Enum) and not len(annotation):
+            raise _refusal(annotation, where, "it has no members, so no value is one")
         if annotation in _PLAIN or issubclass(annotation, (Enum, BaseModel)):
             return Shape(annotation)
         if is_dataclass(annotation):
             return Shape(annotation)
-    if annotation is Any:
-        raise _refusal(annotation, where, "write object for any value at all")
-    raise _refusal(annotation, where, _SUPPORTED)
+    raise _refusal(annotation, where, unsupported(annotation) or _SUPPORTED)
 
 
 def _optional(args: tuple[object, ...], where: str) -> Shape:
     kinds = [arg for arg in args if arg is not type(None)]
     if len(kinds) > 1:
-        advice = "one type a field: use Literal for choices, or make two nodes"
-        raise _refusal(" | ".join(map(named, args)), where, advice)
+        raise _refusal(" | ".join(map(named, args)), where, of_union(kinds))
     inner = read_shape(kinds[0], where)
     if inner is None:
         raise DeclarationError(f"{where}: Absent cannot be optional; `T | None` may be absent")
@@ -142,6 +148,12 @@ def _choices(args: tuple[object, ...], where: str) -> Shape:
 def _container(origin: type, args: tuple[object, ...], where: str) -> Shape:
     if all(arg is Any or arg is object or arg is ... for arg in args):
         return Shape(origin)
+    if has_items(origin) and (args[1:] == (...,) if origin is tuple else True):
+        items = read_shape(args[0], f"{where}, its items")
+        if items is None:
+            raise DeclarationError(f"{where}: items cannot be Absent; write `T | None`")
+        if not items.maybe:
+            return Shape(origin, items=items)
     plain = origin[args]  # type: ignore[index]
     return Shape(origin, marks=frozenset({_hashable(Typed(plain), where)}))
 
@@ -228,6 +240,10 @@ def write_shape(shape: Shape | None) -> object:
         return Absent
     typed = [mark.annotation for mark in shape.marks if isinstance(mark, Typed)]
     written: object = typed[0] if typed else shape.base
+    if shape.items is not None:
+        of: Any = (write_shape(shape.items),)
+        container: Any = shape.base
+        written = container[(*of, ...) if shape.base is tuple else of]
     marks: list[object] = [mark for mark in shape.marks if not isinstance(mark, Typed)]
     if shape.values is not None:
         written = Literal[tuple(shape.values)]

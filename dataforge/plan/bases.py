@@ -11,13 +11,14 @@ from __future__ import annotations
 import enum
 import sys
 
-__all__ = ["MOST", "below", "common", "is_number", "is_sized", "kind", "members"]
+__all__ = ["MOST", "below", "common", "has_items", "is_number", "is_sized", "kind", "members"]
 
 MOST = int(sys.float_info.max)
 """The largest integer that can stand for a float."""
 
 _NUMBERS = frozenset({int, float})
 _SIZED = (str, bytes, list, dict, tuple, set, frozenset)
+_OF_ITEMS = (list, tuple, set, frozenset)
 
 
 def below(narrow: type, wide: type) -> bool:
@@ -44,6 +45,11 @@ def is_number(base: type) -> bool:
 def is_sized(base: type) -> bool:
     """Whether a length means something to `base`."""
     return issubclass(base, _SIZED)
+
+
+def has_items(base: type) -> bool:
+    """Whether all items of `base` can be of one shape."""
+    return issubclass(base, _OF_ITEMS)
 
 
 def kind(value: object) -> type:

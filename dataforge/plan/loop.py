@@ -186,11 +186,11 @@ def _narrowed(name: str, body: Graph, until: Conditions) -> dict[str, Shape | No
         both = have.meet(want)
         if both is None:
             raise _never(name, field, want, have)
-        if unread := want.marks - have.marks:
+        if unread := want.deep_marks() - have.deep_marks():
+            marks = ", ".join(sorted(str(mark) for _, mark in unread))
             raise DeclarationError(
-                f"loop {name!r}: until cannot check of {field} that it is {want.say()}: "
-                f"{', '.join(sorted(map(str, unread)))} is checked where a node promises it; "
-                "let the step that writes it do so"
+                f"loop {name!r}: until cannot check of {field} that it is {want.say()}: {marks} is "
+                "checked where a node promises it; let the step that writes it do so"
             )
         promised[field] = both
     promised.pop(CRITIQUE, None)

@@ -2,22 +2,33 @@
 
 Four operations, all sound: `within` (subset), `join` (the smallest shape that holds both), `meet`
 (the largest inside both) and `holds` (membership). The trade-off: a shape speaks of one field, so a
-relation across fields cannot be said; what the language cannot read (a pattern, say) is a mark,
-which entails only itself. Shapes are canonical: two ways to say the same set are equal.
-Annotations become shapes in `annotation.py`.
+relation across fields cannot be said; what the language cannot read (a pattern, the types of a
+dict's keys and values) is a mark, which entails only itself. Of a list, tuple or set it knows what
+every item is: they are read and never written to, so a list of bools is a list of what bools are.
+Shapes are canonical: two ways to say the same set are equal. Annotations become shapes in
+`annotation.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Mapping, Sized
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sized
 from dataclasses import dataclass, fields, replace
 from enum import Enum
 from math import ceil, floor, inf
 from types import GenericAlias
 
 from dataforge.errors import ContradictoryCondition
-from dataforge.plan.bases import MOST, below, common, is_number, is_sized, kind, members
+from dataforge.plan.bases import (
+    MOST,
+    below,
+    common,
+    has_items,
+    is_number,
+    is_sized,
+    kind,
+    members,
+)
 
 __all__ = [
     "Conditions",
@@ -34,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The mark of a container's element types, such as those of `list[str]`."""
+    """The mark of element types that are not read, such as those of `dict[str, int]`."""
 
     annotation: Hashable
     """The whole annotation, as written."""
@@ -64,6 +75,8 @@ class Shape:
     """Demands this language cannot read; each entails only itself."""
     maybe: bool = False
     """Whether the field may be absent as well."""
+    items: Shape | None = None
+    """What each item of a list, tuple or set is, never None; None: no limit."""
 
     def __post_init__(self) -> None:
         bounded = (self.low, self.high, self.low_open, self.high_open) != (-inf, inf, False, False)
@@ -71,6 +84,11 @@ class Shape:
             raise ValueError(f"{self.base.__name__} has no least or greatest number")
         if (self.min_len, self.max_len) != (0, inf) and not is_sized(self.base):
             raise ValueError(f"{self.base.__name__} has no length")
+        if self.items is not None and (self.items.maybe or not has_items(self.base)):
+            raise ValueError(f"{self.base.__name__} has no items of one shape, or they may be None")
+        if self.max_len == 0 or (self.items is not None and self.items._is_anything()):
+            # Said of no item, or of any, it says nothing.
+            object.__setattr__(self, "items", None)
         values = members(self.base) if self.values is None else self.values
         if values is not None:
             self._settle_on(values)
@@ -110,6 +128,10 @@ class Shape:
         for name, value in rounded.items():
             object.__setattr__(self, name, value)
 
+    def _is_anything(self) -> bool:
+        """Whether every value but None is in the set."""
+        return self.base is object and self.values is None and not self.marks
+
     def holds(self, value: object) -> bool:
         """Whether `value` is in the set; marks are not run. None stands for absent."""
         if value is None:
@@ -135,7 +157,11 @@ class Shape:
                 return False
         if self.min_len > 0 or self.max_len < inf:
             assert isinstance(value, Sized)
-            return self.min_len <= len(value) <= self.max_len
+            if not self.min_len <= len(value) <= self.max_len:
+                return False
+        if self.items is not None:
+            assert isinstance(value, Iterable)
+            return all(map(self.items.holds, value))
         return True
 
     def within(self, wide: Shape) -> bool:
@@ -151,7 +177,11 @@ class Shape:
         (bottom, top), (least, most) = self._span(), self._lengths()
         (wide_bottom, wide_top), (wide_least, wide_most) = wide._span(), wide._lengths()
         inside = bottom >= wide_bottom and top <= wide_top
-        return inside and least >= wide_least and most <= wide_most
+        inside = inside and least >= wide_least and most <= wide_most
+        return inside and (wide.items is None or self._items_within(wide.items))
+
+    def _items_within(self, wide: Shape) -> bool:
+        return self.max_len == 0 or (self.items is not None and self.items.within(wide))
 
     def join(self, other: Shape) -> Shape:
         """The smallest shape of this language that holds both."""
@@ -168,8 +198,22 @@ class Shape:
         if is_sized(base):
             least = min(self._lengths()[0], other._lengths()[0])
             most = max(self._lengths()[1], other._lengths()[1])
-            return replace(joined, min_len=least, max_len=most)
+            items = self._joined_items(other) if has_items(base) else None
+            return replace(joined, min_len=least, max_len=most, items=items)
         return joined
+
+    def _joined_items(self, other: Shape) -> Shape | None:
+        """What each item of either is; those of one that is always empty do not count."""
+        if self.max_len == 0 or other.max_len == 0:
+            return other.items if self.max_len == 0 else self.items
+        if self.items is None or other.items is None:
+            return None
+        return self.items.join(other.items)
+
+    def deep_marks(self) -> frozenset[tuple[int, Hashable]]:
+        """The marks, and how many containers deep each stands."""
+        inner = self.items.deep_marks() if self.items is not None else frozenset()
+        return frozenset((0, mark) for mark in self.marks) | {(deep + 1, m) for deep, m in inner}
 
     def meet(self, other: Shape) -> Shape | None:
         """The largest shape inside both; None where there is none.
@@ -189,9 +233,16 @@ class Shape:
         low, low_open = max((self.low, self.low_open), (other.low, other.low_open))
         high, shut = min((self.high, not self.high_open), (other.high, not other.high_open))
         least, most = max(self.min_len, other.min_len), min(self.max_len, other.max_len)
+        items = self.items or other.items
+        if self.items is not None and other.items is not None:
+            items = self.items.meet(other.items)
+            # With no item in common, only the empty one is inside both.
+            most = most if items is not None else 0
         marks, maybe = self.marks | other.marks, self.maybe and other.maybe
         try:
-            return Shape(base, values, low, high, low_open, not shut, least, most, marks, maybe)
+            return Shape(
+                base, values, low, high, low_open, not shut, least, most, marks, maybe, items
+            )
         except ContradictoryCondition:
             return None
 
@@ -214,13 +265,29 @@ class Shape:
             said = self._rest()
         return f"{said}, or absent" if self.maybe else said
 
+    def _brief(self) -> str:
+        """The type as an annotation, such as `list[str]`; empty where items need more words."""
+        if self.items is None:
+            return ""
+        bare = Shape(self.items.base, items=self.items.items, marks=self.items.marks)
+        if self.items != bare or any(not isinstance(mark, Typed) for mark in bare.marks):
+            return ""
+        inner = bare._rest()
+        if bare.items is not None and not bare._brief():
+            return ""
+        return f"{named(self.base)}[{inner}{', ...' if self.base is tuple else ''}]"
+
     def _rest(self) -> str:
         """All but the values, in English."""
+        brief = self._brief()
         typed = sorted(named(mark.annotation) for mark in self.marks if isinstance(mark, Typed))
-        said = " and ".join(typed) or named(self.base)
+        said = brief or " and ".join(typed) or named(self.base)
         unit = "character" if self.base is str else "byte" if self.base is bytes else "item"
         if self.min_len > 0 or self.max_len < inf:
             said += f" of {_counted(self.min_len, self.max_len, unit)}"
+        if self.items is not None and not brief:
+            said += "" if self.min_len > 0 or self.max_len < inf else " of items"
+            said += f", each {self.items.say()}"
         bounds = []
         if self.low > -inf:
             bounds.append(f" {'>' if self.low_open else '>='} {self.low}")

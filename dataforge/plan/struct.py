@@ -215,7 +215,18 @@ def broken(struct_type: type[Struct], error: ValidationError) -> Unmet:
 
 
 def _unmet(name: str, shape: Shape | None, value: object) -> Unmet:
-    return Unmet(f"{name} is not {say(shape)}", "it is absent" if value is None else view(value))
+    return Unmet(f"{name} is not {say(shape)}", _found(shape, value))
+
+
+def _found(shape: Shape | None, value: object) -> str:
+    """A value in short; of a container the first item that is not what it should be."""
+    if value is None:
+        return "it is absent"
+    if shape is not None and shape.items is not None and isinstance(value, (list, tuple, set)):
+        for number, each in enumerate(value):
+            if not shape.items.holds(each):
+                return f"item {number} is {view(each)}"
+    return view(value)
 
 
 def view(value: object) -> str:

@@ -46,6 +46,8 @@ values: st.SearchStrategy[object] = st.one_of(
     MEMBERS,
     st.just(b"ab"),
     st.lists(st.integers(0, 1), max_size=3),
+    st.lists(st.sampled_from([0, 2, True, 0.5, "ab", None, b"ab", [1], []]), max_size=3),
+    st.lists(st.sampled_from([0, 2, "ab", "abc"]), max_size=3).map(tuple),
     st.none(),
 )
 
@@ -68,6 +70,16 @@ def _sized(draw: st.DrawFn) -> Shape:
     least = draw(st.integers(0, 3))
     most = draw(st.sampled_from([inf, least, least + 1, least + 2]))
     return Shape(draw(st.sampled_from([str, list, bytes])), min_len=least, max_len=most)
+
+
+@st.composite
+def _listed(draw: st.DrawFn) -> Shape:
+    limits = draw(st.sampled_from([(0, inf), (1, inf), (0, 2), (1, 1), (0, 0)]))
+    leaf = st.one_of(_numeric(), _sized(), _literal())
+    items = draw(leaf | leaf.map(lambda shape: Shape(list, items=shape)))
+    return Shape(
+        draw(st.sampled_from([list, tuple])), min_len=limits[0], max_len=limits[1], items=items
+    )
 
 
 @st.composite
@@ -102,7 +114,7 @@ def shapes(draw: st.DrawFn) -> Shape:
         except ContradictoryCondition:
             return None
 
-    shape = tried(st.one_of(_numeric(), _sized(), _literal(), _plain)) or Shape(int)
+    shape = tried(st.one_of(_numeric(), _sized(), _literal(), _plain, _listed())) or Shape(int)
     marks = draw(st.frozensets(st.sampled_from([Mark("p"), Mark("q")]), max_size=2))
     return Shape(
         shape.base,
@@ -115,4 +127,39 @@ def shapes(draw: st.DrawFn) -> Shape:
         shape.max_len,
         marks,
         draw(st.booleans()),
+        shape.items,
     )
+
+
+class Every(IntEnum):
+    """All whole numbers that shapes speak of, as members, which no literal is."""
+
+    A, B, C, D, E, F, G, H, J, K, L, M, N = range(-6, 7)
+
+
+class Texts(StrEnum):
+    NONE = ""
+    ONE = "a"
+
+
+class Single(float):
+    """A float of a class of its own, which no literal is."""
+
+
+class Bytes(bytes):
+    """Likewise."""
+
+
+def _domain() -> list[object]:
+    """Values enough that any two shapes above that differ, marks aside, differ on one of them."""
+    quarters = [n / 4 for n in range(-24, 25)]
+    leaves: list[object] = [*range(-6, 7), *quarters, *map(Single, quarters), nan, inf, -inf]
+    leaves += [True, False, *Every, *Colour, *Letter, *Rank, *Texts]
+    leaves += ["", "a", "ab", "abc", "abcd", *("z" * n for n in range(1, 8))]
+    leaves += [*(b"z" * n for n in range(8)), *map(Bytes, (b"", b"z"))]
+    inner = [*leaves, *([leaf] * n for leaf in leaves for n in (1, 2, 3, 4)), [], {}, ()]
+    lists = [[each] * n for each in inner for n in (1, 2, 3)]
+    return [None, {}, object(), *inner, *lists, *map(tuple, lists)]
+
+
+DOMAIN = _domain()

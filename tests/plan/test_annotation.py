@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Flag
+from decimal import Decimal
+from enum import Enum, Flag
 from functools import partial
 from math import inf, nan
-from typing import Annotated, Any, Literal
+from pathlib import PurePath
+from typing import Annotated, Any, Final, Literal, NewType, Protocol, TypedDict, TypeVar
 
 import annotated_types as at
 import pytest
@@ -21,6 +24,7 @@ from pydantic import (
     TypeAdapter,
     ValidationError,
 )
+from typing_extensions import TypeAliasType
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
 from dataforge.plan.annotation import Absent, read_shape, write_shape
@@ -42,6 +46,36 @@ class Turn:
 
 class Mode(Flag):
     FAST = 1
+
+
+class Base(BaseModel):
+    x: int
+
+
+class First(Base): ...
+
+
+class Second(BaseModel): ...
+
+
+class Nobody(Enum): ...
+
+
+class Other(Enum):
+    SLOW = 1
+
+
+class Fields(TypedDict):
+    x: int
+
+
+class Shouts(Protocol):
+    def shout(self) -> str: ...
+
+
+Name = NewType("Name", str)
+T = TypeVar("T")
+Long = TypeAliasType("Long", Annotated[str, at.MinLen(9)])
 
 
 @pytest.mark.parametrize(
@@ -71,6 +105,15 @@ class Mode(Flag):
         (list, Shape(list)),
         (list[Any], Shape(list)),
         (Annotated[list, at.MinLen(1)], Shape(list, min_len=1)),
+        (Long, at_least(9)),
+        (list[str], Shape(list, items=Shape(str))),
+        (list[Long], Shape(list, items=at_least(9))),
+        (list[object], Shape(list)),
+        (list[list[int]], Shape(list, items=Shape(list, items=Shape(int)))),
+        (tuple[Literal["a"], ...], Shape(tuple, items=one_of("a"))),
+        (set[Part], Shape(set, items=Shape(Part))),
+        (Annotated[list[int], at.Len(1, 3)], Shape(list, min_len=1, max_len=3, items=Shape(int))),
+        (Annotated[list[int], at.MaxLen(0)], Shape(list, max_len=0)),
         (Absent, None),
     ],
 )
@@ -78,14 +121,18 @@ def test_an_annotation_is_read(annotation: object, shape: Shape | None) -> None:
     assert read(annotation) == shape
 
 
-def test_element_types_are_a_mark_that_entails_only_itself() -> None:
-    texts, numbers = read(list[str]), read(list[int])
-    assert texts is not None
-    assert numbers is not None
-    assert texts.within(Shape(list))
-    assert not Shape(list).within(texts)
-    assert not texts.within(numbers)
-    assert texts.say() == "list[str]"
+def test_element_types_that_are_not_read_are_a_mark_that_entails_only_itself() -> None:
+    for one, other in ((dict[str, int], dict[str, str]), (tuple[int, str], tuple[str, int])):
+        first, second = read(one), read(other)
+        assert first is not None
+        assert second is not None
+        assert first.within(Shape(first.base))
+        assert not Shape(first.base).within(first)
+        assert not first.within(second)
+    optional = read(list[str | None])
+    assert optional is not None
+    assert optional.say() == "list[str | None]"
+    assert not optional.within(Shape(list, items=Shape(str)))
 
 
 def test_the_same_pattern_written_twice_is_one_mark() -> None:
@@ -103,7 +150,34 @@ def test_the_same_pattern_written_twice_is_one_mark() -> None:
         (int | str | None, "one type a field"),
         (Literal["a", 1], "choices of one type"),
         (Any, "write object for any value at all"),
-        (datetime.date, "cannot read date: supported are str, int, float"),
+        (datetime.date, "cannot read date: write str, and hold it as text, by ISO 8601"),
+        (datetime.timedelta, "write float, for a number of seconds"),
+        (Decimal, "write float, or int"),
+        (PurePath, "write str"),
+        (complex, "write two fields, each float"),
+        (bytearray, "write bytes"),
+        (Sequence[str], "write list[T]"),
+        (Mapping[str, int], "write dict[K, V]"),
+        (Fields, "write dict[K, V], or a pydantic model of the same fields"),
+        (Callable[[int], str], "a record holds data and no code"),
+        (type[int], "a record holds data and no code"),
+        (Shouts, "a record holds data and no code"),
+        (Name, "write str, which is all it is at run time"),
+        (T, "write the type itself"),
+        (Final[int], "write int alone: fields are frozen"),
+        ("Nowhere", "the name does not resolve"),
+        (range, "write list[T]"),
+        (Nobody, "it has no members, so no value is one"),
+        (int | float, "write float: an int may stand for one"),
+        (bool | int, "one type a field"),
+        (str | Literal["a"], "write str, which the literals are too"),
+        (Literal["a"] | Literal["b", "c"], "write Literal['a', 'b', 'c']"),
+        (First | Second, "give them a common base class"),
+        (Base | First, "write Base, which the others are too"),
+        (Mode | Other, "one type a field: make one Enum of them"),
+        (list[int | str], "field 'x' of Passage, its items: cannot read int | str: one type"),
+        (list[Absent], "items cannot be Absent"),
+        (object(), "supported are str, int, float"),
         (Mode, "use an Enum or Literal"),
         (None, "None says nothing; write Absent"),
         (Absent | None, "Absent"),

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from typing import Annotated
+
 import pytest
+from annotated_types import MultipleOf
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
 from dataforge.plan.action import Action
@@ -152,10 +155,11 @@ def test_the_digest_changes_with_order_and_limits() -> None:
 
 
 def test_an_until_that_no_run_could_check_is_refused() -> None:
-    for kept in (list, list[int], list[str]):
+    wanted = list[Annotated[str, MultipleOf(3)]]
+    for kept in (list, list[str], wanted):
         listed = acts("listed", {"text": TEXT}, {"items": read_shape(kept, "items")})
-        until = {"items": read_shape(list[str], "items")}
-        if kept == list[str]:
+        until = {"items": read_shape(wanted, "items")}
+        if kept == wanted:
             assert loop("l", [listed], until=until, at_most=2).postconditions == until
             continue
         with pytest.raises(DeclarationError, match="until cannot check of items that it is list"):

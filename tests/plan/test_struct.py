@@ -121,6 +121,15 @@ def test_a_record_that_does_not_meet_the_conditions_is_unmet(
     assert seen.reason == caught.value.reason
 
 
+def test_a_breach_inside_a_list_names_the_item() -> None:
+    wanted = {"turns": Shape(list, items=at_least(3))}
+    unmet = breach(wanted, {"turns": ["fine", "no"]})
+    assert unmet is not None
+    assert unmet.reason == "turns is not list of items, each str of at least 3 characters"
+    assert unmet.detail == "item 1 is 'no' (2 characters)"
+    assert breach(wanted, {"turns": ["fine"]}) is None
+
+
 def test_no_breach_where_all_conditions_are_met() -> None:
     assert breach(conditions(Passage), {"passage": "x" * 10, "kind": "news"}) is None
 
