@@ -222,7 +222,12 @@ def _write(
     from dataforge.plan.pddl import domain_and_problem
 
     domain, problem = domain_and_problem(Path(name).stem, relevant(actions, want), have, want)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"--pddl {folder}: no folder can be made there ({error.strerror})"
+        ) from None
     for file, text in (("domain.pddl", domain), ("problem.pddl", problem)):
         path = folder / file
         replace_file(path, partial(_put, text))

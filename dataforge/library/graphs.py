@@ -71,7 +71,7 @@ class LoadedGraph:
 
         To say why takes longer than to build the graph, so it is worked out when asked for.
         """
-        own = (f"{name} lies on no walk: {why}" for name, why in self.graph.why_idle().items())
+        own = (why.strip() for why in self.graph.why_idle().values())
         inner = (
             f"in {each.graph.name}: {notice}" for each in self.inside for notice in each.notices
         )

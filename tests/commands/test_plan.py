@@ -86,6 +86,13 @@ def test_two_facts_of_a_field_hold_both_or_are_refused() -> None:
     assert "cannot be, with what is said of text before" in result.stderr
 
 
+def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = plan("--have", "passage", "--want", "answer", "--pddl", str(tmp_path / "file" / "x"))
+    assert result.exit_code == 2
+    assert "no folder can be made there" in result.stderr
+
+
 def test_domain_and_problem_are_written_for_other_planners(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "planning"
     result = plan("--have", "passage", "--want", "answer", "--pddl", str(folder))
