@@ -117,8 +117,8 @@ class _Explorer:
         return key
 
     def _known(self, key: Key) -> tuple[tuple[int, Key], ...]:
-        """The arcs found before, where the newest action cannot run and so changes nothing."""
-        if self.before is None or key[1] >> len(self.needs.actions) - 1:
+        """The arcs found before; a state in which the newest action may run was not there then."""
+        if self.before is None:
             return ()
         found = self.before.arcs.get(key, ())
         for _, reached in found:
