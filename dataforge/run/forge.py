@@ -133,6 +133,7 @@ class _Sitting:
         self._tell(walks, journal.log, kept)
         try:
             await self._walk_all(walks, journal, kept)
+            await journal.settled()
         finally:
             await journal.close()
             await walks.close()

@@ -9,12 +9,14 @@ again on every resume. The index holds only the calls of walks that still have t
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from dataforge.models.base import Message, Params, Reply
@@ -95,6 +97,9 @@ class Journal:
         self.log = log
         self._index = index
         self._file = log.path.open("rb")
+        self._asked = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @classmethod
     def open(cls, path: Path, wanted: Callable[[str], bool]) -> Journal:
@@ -119,6 +124,26 @@ class Journal:
         """Writes a finished call; gives where it stands, once on disk. RunError if it cannot."""
         return await self.log.append(entry.model_dump_json().encode())
 
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Marks a call from before it is asked until it is added."""
+        self._asked += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._asked -= 1
+            if not self._asked:
+                self._idle.set()
+
+    async def settled(self) -> None:
+        """Waits until no call is under way.
+
+        A walk that was stopped may have left some: a node that asks several things at once is
+        unwound by the first of them, and the others still have a reply coming that is paid for.
+        """
+        await self._idle.wait()
+
     async def close(self) -> None:
         """Lands what is still waiting; safe to call twice."""
         await self.log.close()
@@ -141,5 +166,5 @@ def call_key(name: str, walk_id: str, step: str, attempt: int) -> str:
 
 
 def _hash(told: list[object]) -> str:
-    canonical = json.dumps(told, sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(canonical.encode(), digest_size=16).hexdigest()
+    canonical = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+    return hashlib.blake2b(canonical, digest_size=16).hexdigest()

@@ -129,10 +129,10 @@ class _BoundModel:
         schema: Mapping[str, object] | None = None,
     ) -> Reply:
         asking, attempt = self._asking, self._asking.attempt
-        messages = tuple(replace(each, content=clean(each.content)) for each in messages)
+        messages = tuple(map(_cleaned, messages))
         params = Params(temperature=temperature, top_p=top_p, max_tokens=max_tokens, schema=schema)
         weights = self._lane.transport.weights
-        asked = {"messages": [asdict(each) for each in messages], "params": asdict(params)}
+        asked = {"messages": [_told(each) for each in messages], "params": _told(params)}
         name = asking.name(weights, asked)
         params = replace(params, seed=asking.seed(name))
         key = asking.key(name)
@@ -141,25 +141,27 @@ class _BoundModel:
             attempt.calls[name] = found[0]
             reply, seconds = entry.reply, 0.0
         else:
-            reply, seconds = await self._lane.complete(messages, params, asking.jitter(name))
-            reply = replace(reply, text=clean(reply.text))
-            await asking.keep(
-                ChatEntry(
-                    key=key,
-                    walk_id=asking.walk_id,
-                    step=attempt.step,
-                    attempt=attempt.number,
-                    name=name,
-                    node=attempt.node,
-                    role=self._role,
-                    weights=weights,
-                    seconds=seconds,
-                    at=_now(),
-                    messages=messages,
-                    params=params,
-                    reply=reply,
+            with asking.journal.under_way():
+                reply, seconds = await self._lane.complete(messages, params, asking.jitter(name))
+                text = clean(reply.text)
+                reply = reply if text is reply.text else replace(reply, text=text)
+                await asking.keep(
+                    ChatEntry(
+                        key=key,
+                        walk_id=asking.walk_id,
+                        step=attempt.step,
+                        attempt=attempt.number,
+                        name=name,
+                        node=attempt.node,
+                        role=self._role,
+                        weights=weights,
+                        seconds=seconds,
+                        at=_now(),
+                        messages=messages,
+                        params=params,
+                        reply=reply,
+                    )
                 )
-            )
         asking.watch(CallEnded(self._role, attempt.node, reply, seconds, found is not None))
         return reply
 
@@ -211,25 +213,26 @@ class _BoundCodeJudge(_BoundJudge):
         if found is not None and isinstance(entry := found[1], VerdictEntry):
             attempt.calls[name] = found[0]
             return entry.verdict
-        began = monotonic()
-        verdict = await super()._conclude(case, rubric, name)
-        await asking.keep(
-            VerdictEntry(
-                key=key,
-                walk_id=asking.walk_id,
-                step=attempt.step,
-                attempt=attempt.number,
-                name=name,
-                node=attempt.node,
-                role=self._role,
-                weights=self._weights,
-                seconds=monotonic() - began,
-                at=_now(),
-                rubric=rubric.name,
-                case=case,
-                verdict=verdict,
+        with asking.journal.under_way():
+            began = monotonic()
+            verdict = await super()._conclude(case, rubric, name)
+            await asking.keep(
+                VerdictEntry(
+                    key=key,
+                    walk_id=asking.walk_id,
+                    step=attempt.step,
+                    attempt=attempt.number,
+                    name=name,
+                    node=attempt.node,
+                    role=self._role,
+                    weights=self._weights,
+                    seconds=monotonic() - began,
+                    at=_now(),
+                    rubric=rubric.name,
+                    case=case,
+                    verdict=verdict,
+                )
             )
-        )
         return verdict
 
 
@@ -266,6 +269,16 @@ def _written(verdict: Verdict) -> Verdict:
         scores={clean(name): score for name, score in verdict.scores.items()},
         verifier=clean(verdict.verifier),
     )
+
+
+def _cleaned(message: Message) -> Message:
+    content = clean(message.content)
+    return message if content is message.content else replace(message, content=content)
+
+
+def _told(asked: Message | Params) -> dict[str, object]:
+    """The fields of one part of a question; `asdict` would copy every text in it."""
+    return {name: getattr(asked, name) for name in asked.__slots__}
 
 
 def _now() -> str:
