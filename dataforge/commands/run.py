@@ -191,9 +191,11 @@ def run(request: Request, *, show: bool = True) -> Report:
     from dataforge.commands.progress import Live
     from dataforge.library.graphs import load_graph
     from dataforge.library.root import find_library
+    from dataforge.run.garbage import collect_seldom
 
     library = find_library(request.library)
     loaded = load_graph(request.graph, library)
+    collect_seldom()
     try:
         with Live() as live:
             report = asyncio.run(_go(request, live, library, loaded))

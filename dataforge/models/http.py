@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
+import orjson
 
 from dataforge.errors import FatalModelError, ModelError, TransientModelError, UnknownModel
 from dataforge.models.base import Message, Params, Reply
@@ -113,7 +114,7 @@ class HttpModel:
         """Status, body, and the wait asked for in seconds."""
         try:
             async with self._opened().post(
-                self._endpoint, json=request, allow_redirects=False
+                self._endpoint, data=orjson.dumps(request), allow_redirects=False
             ) as response:
                 wait = retry_after(response.headers.get("Retry-After"))
                 return response.status, await response.read(), wait
@@ -134,7 +135,9 @@ class HttpModel:
         if self._closed:
             raise FatalModelError(f"{self._where}: used after it was closed")
         if self._session is None:
-            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+            headers = {"Content-Type": "application/json"}
+            if self._key:
+                headers["Authorization"] = f"Bearer {self._key}"
             self._session = aiohttp.ClientSession(
                 headers=headers,
                 timeout=self._timeout,

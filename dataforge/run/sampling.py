@@ -11,6 +11,8 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from json.encoder import encode_basestring_ascii
 
 __all__ = ["Draws"]
 
@@ -18,7 +20,7 @@ _BITS = 128
 _FRACTION = 53
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Draws:
     """The draws of one walk."""
 
@@ -52,5 +54,16 @@ class Draws:
         return len(weights) - 1
 
     def _bits(self, path: tuple[str | int, ...]) -> int:
-        asked = json.dumps([self.run_seed, self.seed_id, self.walk, *path])
-        return int.from_bytes(hashlib.blake2b(asked.encode(), digest_size=_BITS // 8).digest())
+        hashed = self._begun.copy()
+        hashed.update("".join(f", {_said(part)}" for part in path).encode() + b"]")
+        return int.from_bytes(hashed.digest())
+
+    @cached_property
+    def _begun(self) -> hashlib.blake2b:
+        """The hash of what all draws of the walk begin with: a JSON list, still open."""
+        asked = json.dumps([self.run_seed, self.seed_id, self.walk])[:-1]
+        return hashlib.blake2b(asked.encode(), digest_size=_BITS // 8)
+
+
+def _said(part: str | int) -> str:
+    return encode_basestring_ascii(part) if isinstance(part, str) else str(part)
