@@ -78,6 +78,8 @@ class Asking:
     halt: Halt
     watch: Watch
     attempt: Attempt
+    left: int = 0
+    """Steps the walk has before it, this one among them."""
     times: Counter[str] = field(default_factory=Counter)
     """Hash of what was asked -> how often so far."""
 
@@ -142,7 +144,9 @@ class _BoundModel:
             reply, seconds = entry.reply, 0.0
         else:
             with asking.journal.under_way():
-                reply, seconds = await self._lane.complete(messages, params, asking.jitter(name))
+                reply, seconds = await self._lane.complete(
+                    messages, params, asking.jitter(name), asking.left
+                )
                 text = clean(reply.text)
                 reply = reply if text is reply.text else replace(reply, text=text)
                 await asking.keep(

@@ -79,6 +79,7 @@ class Walk:
         self._writers: dict[str, str] = {}
         self._literal: dict[str, bool] = {}
         self._at = ground.graph.name
+        self._left = len(route)
 
     async def make(self, seed: Record) -> WalkEnd:
         """Walks from a seed's fields; how it ended. Raises only what is to stop the run."""
@@ -102,7 +103,9 @@ class Walk:
 
     async def follow(self, route: Route, record: Record) -> Record:
         """Takes the steps of a route, from a graph's source to its target."""
-        for step in route:
+        for place, step in enumerate(route):
+            if route is self._route:
+                self._left = len(route) - place
             record = after(step.action.postconditions, record, await self._act(step, record))
             if route is self._route:
                 self._note(step.action)
@@ -177,7 +180,15 @@ class Walk:
 
     def _given(self, node: Node[Struct, Struct], attempt: Attempt) -> dict[str, object]:
         ground = self._ground
-        asking = Asking(self._id, self._draws, ground.journal, ground.halt, ground.watch, attempt)
+        asking = Asking(
+            self._id,
+            self._draws,
+            ground.journal,
+            ground.halt,
+            ground.watch,
+            attempt,
+            self._left,
+        )
         return {
             role: bind(role, kind, ground.players[role], ground.lanes, asking)
             for role, kind in node.roles.items()

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from dataforge.errors import FatalModelError, RateLimited, RequestRefused, TransientModelError
-from dataforge.models.base import Message, Params
+from dataforge.models.base import Message, Params, Reply
 from dataforge.run.halt import Halt, Stopped
-from dataforge.run.lane import PATIENCE, TRIES, Lane
+from dataforge.run.lane import OPENING, PATIENCE, TRIES, Lane
 from tests.run.scene import Voice
 
 ASKED = [Message("user", "hello")]
@@ -143,7 +143,7 @@ async def test_waiting_holds_no_slot() -> None:
     async def sleep(seconds: float) -> None:
         await turns.wait()
 
-    lane = Lane(Voice(Failing(RateLimited("slow down")), limit=1), Halt(sleep))
+    lane = Lane(Voice(Failing(TransientModelError("dropped")), limit=1), Halt(sleep))
     first = asyncio.create_task(lane.complete(ASKED, Params(), even))
     await asyncio.sleep(0)
     second, _ = await lane.complete(ASKED, Params(), even)
@@ -170,4 +170,129 @@ async def test_stopping_ends_a_wait_and_lets_no_call_begin() -> None:
         await waiting
     with pytest.raises(Stopped):
         await lane.complete(ASKED, Params(), even)
+    assert len(voice.asked) == 1
+
+
+class Crowded:
+    """Refuses every call while more than `most` are in flight, then replies to all."""
+
+    weights = "crowded"
+
+    def __init__(self, limit: int, most: int) -> None:
+        self.limit = limit
+        self.most = most
+        self.flying = 0
+        self.peak = 0
+        self.refused = 0
+        self.order: list[str] = []
+
+    async def complete(self, messages: Sequence[Message], params: Params) -> Reply:
+        self.flying += 1
+        self.peak = max(self.peak, self.flying)
+        crowded = self.flying > self.most
+        try:
+            for _ in range(4):
+                await asyncio.sleep(0)
+            if crowded:
+                self.refused += 1
+                raise RateLimited("slow down", retry_after=1.0)
+            self.order.append(messages[-1].content)
+            return Reply(text="done", finish="stop", tokens_in=1, tokens_out=1)
+        finally:
+            self.flying -= 1
+
+    async def close(self) -> None: ...
+
+
+async def ask_all(lane: Lane, count: int) -> None:
+    asked = [[Message("user", f"question {n}")] for n in range(count)]
+    await asyncio.gather(*(lane.complete(each, Params(), even) for each in asked))
+
+
+async def test_a_lane_opens_narrow_and_widens_to_the_limit_as_it_is_served() -> None:
+    voice = Crowded(limit=40, most=1_000)
+    lane = Lane(voice, Halt())
+    assert lane.width == OPENING
+    await ask_all(lane, OPENING)
+    assert voice.peak == OPENING
+    await ask_all(lane, 300)
+    assert (lane.width, voice.peak) == (40, 40)
+
+
+async def test_a_burst_of_refusals_costs_one_pause_and_one_halving() -> None:
+    clock = Clock()
+    voice = Crowded(limit=OPENING, most=OPENING // 2)
+    lane = Lane(voice, Halt(clock.sleep))
+    await ask_all(lane, OPENING)
+    assert voice.refused == OPENING // 2
+    assert len(clock.waits) == 1
+    assert OPENING / 2 <= lane.width < OPENING
+    assert len(voice.order) == OPENING
+
+
+async def test_nothing_is_asked_while_a_lane_cools_and_all_is_asked_after() -> None:
+    cooled = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await cooled.wait()
+
+    voice = Voice(Failing(RateLimited("slow down")), limit=4)
+    lane = Lane(voice, Halt(sleep))
+    first = asyncio.create_task(lane.complete(ASKED, Params(), even))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    others = [asyncio.create_task(lane.complete(ASKED, Params(), even)) for _ in range(3)]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert len(voice.asked) == 1
+    cooled.set()
+    await asyncio.gather(first, *others)
+    assert len(voice.asked) == 5
+
+
+async def test_a_lane_settles_near_what_the_endpoint_takes() -> None:
+    voice = Crowded(limit=64, most=10)
+    lane = Lane(voice, Halt(Clock().sleep))
+    await ask_all(lane, 1_000)
+    assert len(voice.order) == 1_000
+    assert lane.width <= 12
+    assert voice.refused < 400
+
+
+async def test_the_call_of_the_walk_nearest_its_end_goes_first() -> None:
+    voice = Crowded(limit=1, most=9)
+    lane = Lane(voice, Halt())
+    asked = [("far", 5), ("near", 1), ("middle", 3), ("near too", 1)]
+    await asyncio.gather(
+        *(lane.complete([Message("user", each)], Params(), even, left) for each, left in asked)
+    )
+    assert voice.order[1:] == ["near", "near too", "middle"]
+
+
+async def test_a_call_given_up_while_it_waits_holds_no_slot() -> None:
+    voice = Crowded(limit=1, most=9)
+    lane = Lane(voice, Halt())
+    tasks = [asyncio.create_task(lane.complete(ASKED, Params(), even)) for _ in range(3)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert len(voice.order) == 2
+    await lane.complete(ASKED, Params(), even)
+
+
+async def test_a_stop_sends_home_all_who_wait_for_a_lane_to_cool() -> None:
+    async def forever(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    halt = Halt(forever)
+    voice = Voice(Failing(RateLimited("slow down")), limit=4)
+    lane = Lane(voice, halt)
+    tasks = [asyncio.create_task(lane.complete(ASKED, Params(), even))]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    tasks += [asyncio.create_task(lane.complete(ASKED, Params(), even)) for _ in range(5)]
+    await asyncio.sleep(0)
+    halt.stop()
+    ended = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(each, Stopped) for each in ended)
     assert len(voice.asked) == 1
