@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
-__all__ = ["json_option", "library_option"]
+__all__ = ["json_option", "library_option", "span"]
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Seconds of a span of time such as 90s, 15m or 2h; an option's callback."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd])", value.strip())
+    if found is None or float(found[1]) == 0:
+        raise click.BadParameter(
+            f"{value!r} is no span of time; write 90s, 15m, 2h or 1d", ctx, param
+        )
+    return float(found[1]) * _SECONDS[found[2]]
+
 
 library_option = click.option(
     "--library",

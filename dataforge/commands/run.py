@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dataforge.commands.options import library_option
+from dataforge.commands.options import library_option, span
 from dataforge.commands.players import bindings, judge_card, open_players, specs
 from dataforge.errors import DataForgeError, LibraryError, UsageError
 
@@ -55,6 +55,8 @@ class Request:
     models: Mapping[str, str] = field(default_factory=dict)
     """Role -> spec, over those of the graph."""
     concurrency: int | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
     allow_shared_weights: bool = False
     accept_changes: bool = False
 
@@ -115,6 +117,19 @@ class Stop(click.exceptions.Exit):
     help="Most walks in flight. Changes the speed and nothing else. Default: by the models.",
 )
 @click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop once models have read and written N tokens; the same command goes on from there.",
+)
+@click.option(
+    "--time",
+    "max_seconds",
+    callback=span,
+    metavar="SPAN",
+    help="Stop after 90s, 15m or 2h; the same command goes on from there.",
+)
+@click.option(
     "--allow-shared-weights",
     is_flag=True,
     help="Let a judge judge what its own weights wrote; the run's record says so.",
@@ -137,6 +152,8 @@ def command(
     policy: Policy | None,
     models: tuple[str, ...],
     concurrency: int | None,
+    max_tokens: int | None,
+    max_seconds: float | None,
     allow_shared_weights: bool,
     accept_changes: bool,
     library: Path | None,
@@ -170,6 +187,8 @@ def command(
         policy=policy,
         models=bindings(models),
         concurrency=concurrency,
+        max_tokens=max_tokens,
+        max_seconds=max_seconds,
         allow_shared_weights=allow_shared_weights,
         accept_changes=accept_changes,
     )
@@ -203,8 +222,10 @@ def run(request: Request, *, show: bool = True) -> Report:
         raise _stop("stopped at once") from None
     if show or report.pending or not report.accepted:
         show_table(report)
-    if report.pending:
+    if report.pending and not report.stopped:
         raise _stop(f"stopped with {report.pending:,} walks to go")
+    if report.stopped:
+        click.echo(f"\nstopped: {report.stopped}; {report.pending:,} walks to go", err=True)
     if report.failed:
         click.echo(f"\n{report.failed:,} walks failed; the same command tries them again", err=True)
     if not report.accepted:
@@ -235,6 +256,7 @@ def show_table(report: Report) -> None:
 
 
 async def _go(request: Request, live: Live, library: Library, loaded: LoadedGraph) -> Report:
+    from dataforge.run.budget import Budget
     from dataforge.run.forge import Order, forge
     from dataforge.run.halt import Halt
 
@@ -255,6 +277,7 @@ async def _go(request: Request, live: Live, library: Library, loaded: LoadedGrap
             walks=request.walks or request.per_seed * len(found.seeds),
             run_seed=request.run_seed,
             policy=request.policy or loaded.policy,
+            budget=Budget(request.max_tokens, request.max_seconds),
             concurrency=request.concurrency or _concurrency(players.values()),
             allow_shared_weights=request.allow_shared_weights,
             accept_changes=request.accept_changes,

@@ -3,8 +3,9 @@
 A node's name is its file's path under nodes/ and then its own name, which is left out where it
 equals the file's: `nodes/transform.toml [haiku]`, `nodes/transform/haiku.toml` and `haiku` in
 `nodes/transform/haiku.py` are all `transform/haiku`. A Python file's nodes are those its public
-names stand for, alone or in a list, tuple or dict, as a family made in a loop is. Every file of
-every layer is read each time: a library is dozens of files, and reading them takes milliseconds.
+names stand for, alone or in a list, tuple or dict, as a family made in a loop is; one that the file
+makes and no name holds is refused, so that none is lost unseen. Every file of every layer is read
+each time: a library is dozens of files, and reading them takes milliseconds.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataforge.library.modules import load_module
 from dataforge.library.prompt_table import KEYS, MadeNode, prompt_node
 from dataforge.library.root import Library
 from dataforge.library.tables import Table, named, nearest, read_table, shown
-from dataforge.plan.node import Node
+from dataforge.plan.node import DECLARED, Declared, Node
 from dataforge.plan.struct import Struct
 
 __all__ = ["AnyNode", "file_nodes", "layer_nodes", "load_nodes"]
@@ -66,9 +67,19 @@ def _named(stem: str, *own: str) -> str:
 
 
 def _from_python(layer: Library, path: Path, stem: str) -> Iterator[AnyNode]:
-    module = load_module(layer, path)
-    public = (value for key, value in vars(module).items() if not key.startswith("_"))
-    found = {id(node): node for value in public for node in _nodes_in(value)}
+    declared: list[Declared] = []
+    module = load_module(layer, path, {DECLARED: declared})
+    # What the file's functions declare later, while nodes run, is theirs to keep.
+    delattr(module, DECLARED)
+    named = [(name, node) for name, value in vars(module).items() for node in _nodes_in(value)]
+    held = {node.declared for _, node in named}
+    for each in declared:
+        if each not in held:
+            raise LibraryError(
+                f"{shown(path)}:{each.line}: no name holds the node {each.name!r}; give it one of "
+                f"its own, or put those made in a loop in a list: nodes = [node(…) for … in …]"
+            )
+    found = {id(node): node for name, node in named if not name.startswith("_")}
     if not found:
         raise LibraryError(
             f"{shown(path)}: defines no node; mark a function with @node, put those made in a loop "

@@ -36,11 +36,22 @@ from dataforge.plan.signature import (
 from dataforge.plan.stable import stable
 from dataforge.plan.struct import Struct, conditions, narrowed, narrowed_struct, struct_of
 
-__all__ = ["Declare", "Node", "gate", "node"]
+__all__ = ["DECLARED", "Declare", "Declared", "Node", "gate", "node"]
+
+DECLARED = "__dataforge_declared__"
+"""The global of a module in whose list, where a loader put one, `node()` notes what it declares."""
 
 In = TypeVar("In", bound=Struct)
 Out = TypeVar("Out", bound=Struct)
 P = ParamSpec("P")
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Declared:
+    """One call of `node()`; every node made of its result, by another name say, shares it."""
+
+    name: str
+    line: int
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,6 +80,8 @@ class Node(Action, Generic[In, Out]):
     """The text that decides what it does; its file's text where not given."""
     state: str = ""
     """What the object that runs holds, as text."""
+    declared: Declared | None = None
+    """The call of `node()` it comes of, if any."""
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -217,16 +230,22 @@ def node(
             judges=judges,
             promises=narrowed(signature.makes, promises),
             state=state_text(run),
+            declared=Declared(called, caller.f_lineno),
         )
 
     def located(run: Callable[..., object]) -> Node[Any, Any]:
         try:
-            return declare(run)
+            made = declare(run)
         except (DeclarationError, ContradictoryCondition) as error:
             if PLACED.match(str(error)):
                 raise
             where = place(run, caller.f_code.co_filename, caller.f_lineno)
-            raise type(error)(f"{where}: {error}") from None
+            said = str(error).removeprefix(f"{getattr(run, '__name__', '')}: ")
+            raise type(error)(f"{where}: {said}") from None
+        noted = caller.f_globals.get(DECLARED)
+        if isinstance(noted, list):
+            noted.append(made.declared)
+        return made
 
     return located if run is None else located(run)
 

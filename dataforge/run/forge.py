@@ -17,12 +17,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dataforge.errors import DataForgeError, FatalModelError, RunError, UsageError
 from dataforge.models.text import clean
 from dataforge.plan.graph import Graph
 from dataforge.plan.route import Route
+from dataforge.run.budget import NO_BUDGET, Budget
 from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
 from dataforge.run.finish import JOURNAL, WALKS, Ended, ended_walks, make_corpus
 from dataforge.run.halt import Halt, Stopped
@@ -65,6 +67,8 @@ class Order:
     run_seed: int = 0
     policy: Policy = "uniform"
     """By which rule walks are chosen."""
+    budget: Budget = NO_BUDGET
+    """What this sitting may spend."""
     concurrency: int = 8
     """Most walks in flight at once; changes nothing of what is made."""
     allow_shared_weights: bool = False
@@ -131,14 +135,26 @@ class _Sitting:
         kept = {name: end for name, end in before.items() if end.outcome != "failed"}
         journal = Journal.open(self._folder / JOURNAL, lambda name: name not in kept)
         self._tell(walks, journal.log, kept)
+        clock = self._clock()
         try:
             await self._walk_all(walks, journal, kept)
             await journal.settled()
         finally:
+            clock.cancel()
             await journal.close()
             await walks.close()
         self._tell_watcher(Said("writing the corpus"))
         return self._finish(time.monotonic() - began)
+
+    def _clock(self) -> asyncio.TimerHandle:
+        """Stops the sitting when its time is over."""
+        budget, loop = self._order.budget, asyncio.get_running_loop()
+        seconds = budget.seconds
+        stop = partial(self._halt.stop, why=budget.timed_out() if seconds is not None else "")
+        timer = loop.call_later(seconds or 0.0, stop)
+        if seconds is None:
+            timer.cancel()
+        return timer
 
     def _tell(self, walks: Log, calls: Log, kept: Mapping[str, Ended]) -> None:
         ended = Counter(kept[name].outcome for _, name in self._planned() if name in kept)
@@ -221,6 +237,8 @@ class _Sitting:
 
     def _tell_watcher(self, event: Event) -> None:
         self._tally.see(event)
+        if passed := self._order.budget.passed(self._tally):
+            self._halt.stop(why=passed)
         self._watch(event)
 
     def _finish(self, seconds: float) -> Report:
@@ -236,6 +254,7 @@ class _Sitting:
             ends,
             self._tally,
             pending=pending,
+            stopped=self._halt.why,
             seconds=seconds,
             judge_card=self._order.judge_card,
             skipped_seeds=self._order.skipped_seeds,

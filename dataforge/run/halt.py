@@ -24,7 +24,9 @@ class Halt:
 
     def __init__(self, sleep: Sleep = asyncio.sleep) -> None:
         self.cause: Exception | None = None
-        """The error that stopped the run; None when nothing did or the user did."""
+        """The error that stopped the run; None when nothing did, the user did or a budget did."""
+        self.why = ""
+        """What asked it to stop, in words, where that was a budget."""
         self._sleep = sleep
         self._asked = asyncio.Event()
 
@@ -33,8 +35,10 @@ class Halt:
         """Stopping was asked for."""
         return self._asked.is_set()
 
-    def stop(self, cause: Exception | None = None) -> None:
+    def stop(self, cause: Exception | None = None, why: str = "") -> None:
         """Asks the run to stop; the first cause given is kept."""
+        if not self.asked:
+            self.why = why
         if self.cause is None:
             self.cause = cause
         self._asked.set()

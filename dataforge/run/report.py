@@ -62,6 +62,8 @@ class Report(BaseModel):
     failed: int
     pending: int
     """Not walked yet, because the run was stopped."""
+    stopped: str = ""
+    """What stopped it, in words, where that was a budget."""
     endings: tuple[Ending, ...]
     """Most frequent first."""
     new: int
@@ -140,6 +142,7 @@ def make_report(
     tally: Tally,
     *,
     pending: int,
+    stopped: str,
     seconds: float,
     judge_card: str,
     skipped_seeds: Sequence[str],
@@ -156,6 +159,7 @@ def make_report(
         rejected=outcomes["rejected"],
         failed=outcomes["failed"],
         pending=pending,
+        stopped=stopped,
         endings=tuple(
             Ending(outcome=outcome, node=node, reason=reason, count=count)
             for (outcome, node, reason), count in sorted(
@@ -194,7 +198,8 @@ def table(report: Report) -> list[tuple[str, str, str]]:
             if ending.outcome == outcome
         ]
     if report.pending:
-        rows.append(("pending", f"{report.pending:,}", "the same command continues"))
+        note = f"{report.stopped}; " if report.stopped else ""
+        rows.append(("pending", f"{report.pending:,}", f"{note}the same command continues"))
     rows += [
         ("calls", f"{report.calls:,}", f"reused {report.reused:,}, new {report.new:,}"),
         ("tokens in", f"{report.tokens_in:,}", ""),

@@ -126,6 +126,23 @@ def test_a_run_without_any_accepted_walk_fails_with_the_table(library: Path) -> 
     assert "text is not str of at least 5 characters" in done.output
 
 
+def test_a_budget_stops_a_run_and_the_same_command_goes_on(library: Path) -> None:
+    command = ("run", "small", "--library", library, "--max-tokens", "1")
+    done = dataforge(*command)
+    assert "stopped: " in done.output
+    assert "tokens used of the 1 allowed" in done.output
+    whole = dataforge("run", "small", "--library", library)
+    assert whole.exit_code == 0
+    assert "stopped" not in whole.output
+
+
+@pytest.mark.parametrize("span", ["0s", "soon", "5", "-1m", "1.5.2h"])
+def test_a_span_that_is_none_says_how_to_write_one(library: Path, span: str) -> None:
+    done = dataforge("run", "small", "--library", library, "--time", span)
+    assert done.exit_code == 2
+    assert "is no span of time; write 90s, 15m, 2h or 1d" in done.output
+
+
 def test_a_model_that_cannot_serve_stops_the_run_with_the_remedy(library: Path) -> None:
     voice = library / "voice.py"
     voice.write_text(

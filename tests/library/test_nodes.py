@@ -128,6 +128,63 @@ def test_a_family_made_in_a_loop_is_found_in_its_list_under_readable_names(write
     )
 
 
+LOST = [
+    pytest.param(
+        "for form in FORMS:\n    node(Retell(form), name=form)\n",
+        *(35, "haiku"),
+        id="a loop that keeps none",
+    ),
+    pytest.param(
+        "for form in FORMS:\n    poem = node(Retell(form), name=form)\n",
+        *(35, "haiku"),
+        id="a loop that keeps the last",
+    ),
+    pytest.param(
+        "for form in FORMS:\n    poem = node(name=form)(count.run).renamed('x')\n",
+        *(35, "haiku"),
+        id="a loop over one function",
+    ),
+    pytest.param(
+        "def made():\n    return {'all': [node(Retell('ode'), name='ode')]}\nodes = made()\n",
+        *(35, "ode"),
+        id="too deep",
+    ),
+    pytest.param(
+        "@node\ndef count(seen: Text) -> Passage:\n    raise NotImplementedError\n",
+        *(26, "count"),
+        id="a second of the same name",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "line", "name"), LOST)
+def test_a_node_that_a_file_makes_and_loses_is_refused_with_the_line_of_its_making(
+    write: Write, more: str, line: int, name: str
+) -> None:
+    text = FAMILY.replace('listed = {"again": count}\n', "\n\n\n\n" + more)
+    assert refusal(write({"nodes/retell.py": text})) == (
+        f"nodes/retell.py:{line}: no name holds the node {name!r}; give it one of its own, or put "
+        "those made in a loop in a list: nodes = [node(…) for … in …]"
+    )
+
+
+async def test_what_a_name_holds_in_any_form_is_not_lost(write: Write) -> None:
+    text = FAMILY + (
+        "long = node(Retell('ode'), name='x').renamed('long').weighted(2)\n"
+        "_own = node(Retell('ode'), name='own')\n"
+        "_more = [node(Retell('ode'), name='more')]\n"
+        "@node\n"
+        "def within(seen: Text) -> Passage:\n"
+        "    return Passage(passage=node(Retell('ode'), name='later').name)\n"
+    )
+    nodes = load_nodes(write({"nodes/retell.py": text}))
+    names = [name.removeprefix("retell/") for name in nodes]
+    assert names == ["count", "haiku", "long", "ode", "within"]
+    within = nodes["retell/within"]
+    made = await within(within.takes.model_validate({"text": "x", "form": "ode"}))
+    assert dict(made) == {"passage": "later"}
+
+
 def test_two_of_one_name_in_a_family_are_refused_naming_the_file_once(write: Write) -> None:
     text = FAMILY.replace("name=form,", 'name="poem",')
     assert refusal(write({"nodes/retell.py": text})) == (
@@ -206,12 +263,47 @@ def test_two_nodes_of_one_name_in_a_library_are_refused_naming_both_files(write:
             FAMILY.replace('promises={"form": form}', 'promises={"form": "epic"}'),
             "nodes/x.py:24: node of a Retell: field 'form' of Text is one of 'haiku', 'ode', so it",
         ),
+        (
+            PYTHON.replace("lines: int = 2", 'lines: int = "many"'),
+            "nodes/x.py:18: node 'couplet': setting 'lines' is 'many': Input should be a valid int",
+        ),
+        ("assert not True\n", "nodes/x.py:1: does not load: AssertionError"),
+        ("import sys\nsys.exit()\n", "nodes/x.py:2: does not load: SystemExit"),
+        ("raise ValueError('a\\nb')\n", "nodes/x.py:1: does not load: ValueError: a b"),
+        (
+            PYTHON + 'Passage(passage="x", other=1)\n',
+            "nodes/x.py:25: does not load: ValidationError: Passage: passage: String should have "
+            "at least 5 characters; other: Extra inputs are not permitted",
+        ),
     ],
 )
 def test_a_python_file_that_does_not_load_is_named_with_its_line(
     write: Write, text: str, said: str
 ) -> None:
-    assert refusal(write({"nodes/x.py": text})).startswith(said)
+    refused = refusal(write({"nodes/x.py": text}))
+    assert refused.startswith(said)
+    assert "\n" not in refused
+
+
+def test_a_file_of_another_encoding_is_told_so_with_the_line_of_the_byte(write: Write) -> None:
+    library = write({"nodes/x.py": ""})
+    text = b"# coding: latin-1\n\n# \xe9\n" + PYTHON.encode()
+    (library.root / "nodes" / "x.py").write_bytes(text)
+    assert refusal(library) == (
+        "nodes/x.py:3: does not load: SyntaxError: byte 0xe9 is not UTF-8; save the file as UTF-8"
+    )
+
+
+def test_a_syntax_error_in_an_imported_file_is_not_taken_for_one_of_this_file(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = write(
+        {"nodes/x.py": "\nimport broken_helper\n", "lib/broken_helper.py": "\n\nx = (\n"}
+    )
+    monkeypatch.syspath_prepend(library.root / "lib")
+    assert refusal(library) == (
+        "nodes/x.py:2: does not load: SyntaxError: '(' was never closed (lib/broken_helper.py:3)"
+    )
 
 
 def test_a_file_that_does_not_load_leaves_the_former_module_in_place(write: Write) -> None:
