@@ -129,6 +129,7 @@ def test_a_run_without_any_accepted_walk_fails_with_the_table(library: Path) -> 
 def test_a_budget_stops_a_run_and_the_same_command_goes_on(library: Path) -> None:
     command = ("run", "small", "--library", library, "--max-tokens", "1")
     done = dataforge(*command)
+    assert done.exit_code == 0, done.output
     assert "stopped: " in done.output
     assert "tokens used of the 1 allowed" in done.output
     whole = dataforge("run", "small", "--library", library)
