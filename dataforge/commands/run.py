@@ -33,6 +33,8 @@ __all__ = ["Request", "Stop", "command", "door", "run", "show_table"]
 _SEEDS = (".jsonl", ".gz", ".parquet")
 _SKIPPED_SHOWN = 3
 _MOST_WALKS = 256
+_TRIED = 20
+"""Walks made at most for each that is to be accepted, where no other limit is given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Request:
     walks: int | None = None
     """In all; None: `per_seed` for each."""
     per_seed: int = 1
+    accept: int | None = None
+    """Stop once so many are accepted; then `walks` is the most to make."""
     run_seed: int = 0
     policy: Policy | None = None
     """By which rule walks are chosen; None: by the graph's."""
@@ -92,6 +96,13 @@ class Stop(click.exceptions.Exit):
     type=click.IntRange(min=1),
     metavar="K",
     help="How many walks from each seed. Default: 1.",
+)
+@click.option(
+    "--accept",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop once N walks are accepted, the same N at any speed. --walks is then the most to "
+    "make; without it, 20 for each.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/GRAPH.")
 @click.option("--seed", "run_seed", type=int, default=0, show_default=True, help="Decides draws.")
@@ -147,6 +158,7 @@ def command(
     passage_field: str | None,
     walks: int | None,
     per_seed: int | None,
+    accept: int | None,
     out: Path | None,
     run_seed: int,
     policy: Policy | None,
@@ -183,6 +195,7 @@ def command(
         passage_field=passage_field,
         walks=walks,
         per_seed=per_seed or 1,
+        accept=accept,
         run_seed=run_seed,
         policy=policy,
         models=bindings(models),
@@ -226,6 +239,12 @@ def run(request: Request, *, show: bool = True) -> Report:
         raise _stop(f"stopped with {report.pending:,} walks to go")
     if report.stopped:
         click.echo(f"\nstopped: {report.stopped}; {report.pending:,} walks to go", err=True)
+    if request.accept and report.accepted < request.accept and not report.pending:
+        click.echo(
+            f"\n{report.accepted:,} of the {request.accept:,} aimed for were accepted in "
+            f"{report.walks:,} walks; give a larger --walks to go on",
+            err=True,
+        )
     if report.failed:
         click.echo(f"\n{report.failed:,} walks failed; the same command tries them again", err=True)
     if not (report.accepted or report.pending):
@@ -274,7 +293,8 @@ async def _go(request: Request, live: Live, library: Library, loaded: LoadedGrap
             players=players,
             seeds=found.seeds,
             seeds_path=str(found.path),
-            walks=request.walks or request.per_seed * len(found.seeds),
+            walks=_most_walks(request, len(found.seeds)),
+            accept=request.accept,
             run_seed=request.run_seed,
             policy=request.policy or loaded.policy,
             budget=Budget(request.max_tokens, request.max_seconds),
@@ -336,6 +356,12 @@ def _skipped(found: SeedFile) -> list[str]:
     more = len(found.skipped) - len(first)
     rest = [f"and {more:,} more, all in report.json"] if more else []
     return [f"{len(found.skipped):,} seeds could not be used and are left out", *first, *rest]
+
+
+def _most_walks(request: Request, seeds: int) -> int:
+    if request.walks is not None:
+        return request.walks
+    return _TRIED * request.accept if request.accept else request.per_seed * seeds
 
 
 def _concurrency(players: Iterable[Role]) -> int:

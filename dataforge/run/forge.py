@@ -19,11 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from dataforge.errors import DataForgeError, FatalModelError, RunError, UsageError
 from dataforge.models.text import clean
 from dataforge.plan.graph import Graph
 from dataforge.plan.route import Route
+from dataforge.run.aim import Aim
 from dataforge.run.budget import NO_BUDGET, Budget
 from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
 from dataforge.run.finish import JOURNAL, WALKS, Ended, ended_walks, make_corpus
@@ -63,7 +65,9 @@ class Order:
     seeds_path: str
     """Where they came from, for the record."""
     walks: int
-    """How many walks in all; spread over the seeds by `run_seed`."""
+    """How many walks in all, at most; spread over the seeds by `run_seed`."""
+    accept: int | None = None
+    """Make no more walks than it takes to have so many accepted; None: all of them."""
     run_seed: int = 0
     policy: Policy = "uniform"
     """By which rule walks are chosen."""
@@ -114,6 +118,16 @@ async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
     return report
 
 
+class _Due(NamedTuple):
+    """A walk to make."""
+
+    place: int
+    """In the plan, from 0."""
+    planned: Planned
+    name: str
+    route: Route
+
+
 class _Sitting:
     """One process's turn at a run."""
 
@@ -127,6 +141,7 @@ class _Sitting:
         self._halt = halt
         self._tally = Tally()
         self._twins = twins(order.seeds)
+        self._aim = Aim(order.accept)
 
     async def go(self) -> Report:
         began = time.monotonic()
@@ -183,19 +198,21 @@ class _Sitting:
             for _ in range(workers):
                 group.create_task(self._work(ground, walks, todo))
 
-    def _todo(self, kept: Mapping[str, Ended]) -> Iterator[tuple[Planned, str, Route]]:
-        """The walks to make, each with the route it is to take."""
+    def _todo(self, kept: Mapping[str, Ended]) -> Iterator[_Due]:
+        """The walks to make, until enough are accepted."""
         routes = policy(self._order.policy, self._order.graph)
         for place, (planned, name) in enumerate(self._planned()):
-            if name not in kept:
+            if self._aim.reached:
+                return
+            if name in kept:
+                self._aim.see(place, kept[name].outcome)
+            else:
                 seed = self._order.seeds[planned.seed]
                 draws = Draws(self._order.run_seed, seed.id, planned.walk)
-                yield planned, name, routes(draws, place)
+                yield _Due(place, planned, name, routes(draws, place))
 
-    async def _work(
-        self, ground: Ground, walks: Log, todo: Iterator[tuple[Planned, str, Route]]
-    ) -> None:
-        for planned, name, route in todo:
+    async def _work(self, ground: Ground, walks: Log, todo: Iterator[_Due]) -> None:
+        for place, planned, name, route in todo:
             if self._halt.asked:
                 return
             try:
@@ -206,6 +223,7 @@ class _Sitting:
             except (FatalModelError, RunError) as error:
                 self._halt.stop(error)
                 return
+            self._aim.see(place, end.outcome)
             self._tell_watcher(WalkEnded(end))
 
     async def _walk(self, ground: Ground, planned: Planned, name: str, route: Route) -> WalkEnd:
@@ -243,18 +261,22 @@ class _Sitting:
 
     def _finish(self, seconds: float) -> Report:
         ended = ended_walks(self._folder, self._manifest.fingerprint)
-        in_order = sorted(self._planned(), key=lambda each: (each[0].seed, each[0].walk))
+        planned = list(self._planned())
+        on_disk = Counter(ended[name].outcome for _, name in planned if name in ended)
+        reached = self._aim.reached
+        pending = conserve(self._tally, on_disk, self._halt.asked or reached)
+        counted = planned[: self._aim.length]
+        in_order = sorted(counted, key=lambda each: (each[0].seed, each[0].walk))
         ends = [ended[name] for _, name in in_order if name in ended]
-        on_disk = Counter(end.outcome for end in ends)
-        pending = conserve(self._tally, on_disk, self._halt.asked)
         make_corpus(self._folder, ends)
         report = make_report(
             self._folder,
             self._manifest,
             ends,
             self._tally,
-            pending=pending,
-            stopped=self._halt.why,
+            walks=len(counted),
+            pending=0 if reached else pending,
+            stopped="" if reached else self._halt.why,
             seconds=seconds,
             judge_card=self._order.judge_card,
             skipped_seeds=self._order.skipped_seeds,

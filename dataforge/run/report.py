@@ -141,6 +141,7 @@ def make_report(
     ends: Iterable[Ended],
     tally: Tally,
     *,
+    walks: int,
     pending: int,
     stopped: str,
     seconds: float,
@@ -154,7 +155,7 @@ def make_report(
     return Report(
         graph=manifest.graph,
         folder=str(folder),
-        walks=manifest.walks,
+        walks=walks,
         accepted=outcomes["accepted"],
         rejected=outcomes["rejected"],
         failed=outcomes["failed"],
