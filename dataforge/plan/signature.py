@@ -34,7 +34,7 @@ __all__ = [
 
 ROLE = "__dataforge_role__"
 """The attribute by which a type says that a parameter of it is a role, and of which kind."""
-PLACED = re.compile(r"[^\s:]+\.py:\d+: ")
+PLACED = re.compile(r"[^\n:]+\.py:\d+: ")
 """What an error begins with that says its own file and line."""
 
 
@@ -96,6 +96,12 @@ def _function(run: Callable[..., object]) -> Callable[..., object]:
         )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise DeclarationError("a node returns one Struct; it cannot yield")
+    inner = inspect.unwrap(function)
+    if inspect.iscoroutinefunction(inner) and not inspect.iscoroutinefunction(function):
+        raise DeclarationError(
+            "its decorator makes a plain function of an async one; write the decorator's own "
+            "function as `async def` too"
+        )
     return function
 
 
@@ -148,6 +154,8 @@ def state_text(run: Callable[..., object]) -> str:
     holder = run.__self__ if isinstance(run, MethodType) else run
     if isinstance(holder, FunctionType):
         return ""
+    if isinstance(holder, type):
+        return stable(holder, holder.__qualname__)
     kind = type(holder).__qualname__
     return kind + stable(dict(held(holder)), kind)
 

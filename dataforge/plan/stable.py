@@ -7,9 +7,10 @@ rather than guessed, since a digest that changes by itself would begin every run
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cached_property
 from pathlib import PurePath
 from types import FunctionType, MappingProxyType, NoneType
 
@@ -20,6 +21,8 @@ from dataforge.errors import DeclarationError
 __all__ = ["held", "stable"]
 
 _PLAIN = (NoneType, bool, int, float, str, bytes)
+_ITEMS = (list, tuple, set, frozenset, dict)
+"""What an object may hold by being one."""
 
 
 def stable(value: object, where: str) -> str:
@@ -51,12 +54,32 @@ def stable(value: object, where: str) -> str:
 
 
 def held(thing: object) -> Mapping[str, object]:
-    """What an object holds, by name."""
+    """What an object holds, by name; not what a cached property worked out from it."""
+    kinds = type(thing).__mro__
+    names = [name for kind in kinds for name in _slots(kind)]
+    names += [name for name in getattr(thing, "__dict__", {}) if not _cached(kinds, name)]
     if is_dataclass(thing):
-        return {field.name: getattr(thing, field.name) for field in fields(thing)}
+        names += [field.name for field in fields(thing)]
+    found = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
     if isinstance(thing, BaseModel):
-        return {name: getattr(thing, name) for name in type(thing).model_fields}
-    return dict(getattr(thing, "__dict__", {}))
+        return found | dict(thing.__pydantic_extra__ or {}) | dict(thing.__pydantic_private__ or {})
+    if isinstance(thing, _ITEMS):
+        found["itself"] = thing
+    return found
+
+
+def _slots(kind: type) -> Iterator[str]:
+    """The names of a class's own slots, as they are found on an object."""
+    # Those of a pydantic model are its workings.
+    slots = () if kind is BaseModel else vars(kind).get("__slots__", ())
+    for slot in (slots,) if isinstance(slots, str) else slots:
+        if slot not in ("__dict__", "__weakref__"):
+            hidden = slot.startswith("__") and not slot.endswith("__")
+            yield f"_{kind.__name__.lstrip('_')}{slot}" if hidden else slot
+
+
+def _cached(kinds: tuple[type, ...], name: str) -> bool:
+    return any(isinstance(vars(kind).get(name), cached_property) for kind in kinds)
 
 
 def _pairs(value: Mapping[object, object] | Mapping[str, object], where: str) -> str:

@@ -285,6 +285,11 @@ def test_a_python_file_that_does_not_load_is_named_with_its_line(
     assert "\n" not in refused
 
 
+def test_a_file_with_a_space_in_its_name_is_named_once(write: Write) -> None:
+    library = write({"nodes/my poem.py": PYTHON.replace("    text: str", "    text: str | int")})
+    assert refusal(library).startswith("nodes/my poem.py:11: field 'text' of Text: cannot read")
+
+
 def test_a_file_of_another_encoding_is_told_so_with_the_line_of_the_byte(write: Write) -> None:
     library = write({"nodes/x.py": ""})
     text = b"# coding: latin-1\n\n# \xe9\n" + PYTHON.encode()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
+from functools import partial, wraps
 from inspect import getsourcelines
 from pathlib import Path
 from threading import Lock, current_thread, main_thread
@@ -197,6 +197,36 @@ class Opaque:
 
     async def __call__(self, seen: Passage) -> Instruction:
         raise NotImplementedError
+
+
+class Shared:
+    """A node function that belongs to a class."""
+
+    @classmethod
+    async def ask(cls, seen: Passage) -> Instruction:
+        return Instruction(instruction=cls.__name__, kind="debate")
+
+
+async def test_a_method_of_a_class_is_a_node() -> None:
+    asked = node(Shared.ask)
+    assert asked.name == "ask"
+    assert (await asked(Passage(passage="words"))).instruction == "Shared"
+
+
+def test_a_decorator_that_hides_an_async_function_is_refused() -> None:
+    def plain(run: Callable[..., object]) -> Callable[..., object]:
+        @wraps(run)
+        def inner(*given: object, **named: object) -> object:
+            return run(*given, **named)
+
+        return inner
+
+    with pytest.raises(DeclarationError, match="its decorator makes a plain function of an async"):
+
+        @node  # type: ignore[arg-type]
+        @plain
+        async def hidden(seen: Passage) -> Instruction:
+            raise NotImplementedError
 
 
 def test_a_state_without_a_stable_text_is_refused_with_the_line_of_the_call() -> None:
