@@ -2,17 +2,20 @@
 
 A table is written whole, beside its final place, and renamed over it, so a reader sees the old one
 or the new one and never half of either. The bytes depend on the rows alone: no clock, no thread
-count, no machine. Appending is not offered; the run's journal is what grows.
+count, no machine. Rows go through in batches, so memory does not follow their number. Appending is
+not offered; the run's journal is what grows.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from dataforge.corpus.atomic import replace_file
 from dataforge.corpus.record import Call, Fact, Sample, Turn
@@ -68,6 +71,7 @@ CALLS_SCHEMA = pl.Schema(
 """Columns of `calls.parquet`."""
 
 _BATCH = 2_000
+_ROW_GROUP = 2_000
 """Rows turned into columns at a time; keeps Python objects few while polars holds the rest."""
 
 _Row = TypeVar("_Row")
@@ -132,30 +136,41 @@ def _write(
     rows: Iterable[_Row],
     as_row: Callable[[_Row], Mapping[str, object]],
 ) -> int:
-    frames = [pl.DataFrame(schema=schema)]
-    batch: list[Mapping[str, object]] = []
-    for row in rows:
-        batch.append(as_row(row))
-        if len(batch) == _BATCH:
-            frames.append(pl.DataFrame(batch, schema=schema))
-            batch = []
-    frames.append(pl.DataFrame(batch, schema=schema))
-    table = pl.concat(frames, rechunk=True)
+    written = 0
+    broken: list[Exception] = []
+
+    def batches(*asked: object) -> Iterator[pl.DataFrame]:
+        nonlocal written
+        left = iter(rows)
+        try:
+            yield pl.DataFrame(schema=schema)
+            while batch := [as_row(row) for row in islice(left, _BATCH)]:
+                written += len(batch)
+                yield pl.DataFrame(batch, schema=schema)
+        except Exception as error:
+            # polars would raise it as an error of its own.
+            broken.append(error)
+            raise
+
+    table = register_io_source(batches, schema=schema, is_pure=True)
     metadata = {"dataforge.table": kind, "dataforge.format_version": str(FORMAT_VERSION)}
     try:
         replace_file(
             path,
-            lambda beside: table.write_parquet(
+            lambda beside: table.sink_parquet(
                 beside,
                 compression="zstd",
                 compression_level=3,
-                row_group_size=10_000,
+                row_group_size=_ROW_GROUP,
+                maintain_order=True,
                 metadata=metadata,
             ),
         )
     except pl.exceptions.PolarsError as error:
+        if broken:
+            raise broken[0] from None
         raise RunError(f"{path}: cannot be written ({error}); what was there is kept") from error
-    return table.height
+    return written
 
 
 def _scan(path: Path, kind: str, schema: pl.Schema) -> pl.LazyFrame:
