@@ -140,6 +140,8 @@ class Unmet(DataForgeError):
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:
+        # Raised by users' nodes, which may hand over anything.
+        reason, detail = str(reason), str(detail)
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
         """A short, countable phrase, the same for every walk that fails this way."""

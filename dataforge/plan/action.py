@@ -6,7 +6,6 @@ business; an action in itself cannot be run.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,8 +41,9 @@ class Action:
     def __post_init__(self) -> None:
         if not self.name:
             raise DeclarationError("a node needs a name")
-        if not (0 < self.weight < math.inf):
-            raise DeclarationError(f"{self.name}: weight is {self.weight}, not > 0 and finite")
+        # Far from where the sum of all weights could overflow.
+        if not (0 < self.weight <= 1e100):
+            raise DeclarationError(f"{self.name}: weight is {self.weight}, not > 0 and <= 1e100")
         if self.judges is not None and not self.preconditions.get(self.judges):
             raise DeclarationError(
                 f"{self.name}: judges {self.judges!r}, which is not among its preconditions "

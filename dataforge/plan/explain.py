@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as stored
 from math import inf
 
 from dataforge.errors import TooManyStates
@@ -35,6 +36,15 @@ class Seen:
 
     space: Space
     known: Mapping[State, Known]
+    lacking: dict[tuple[State, str], Mapping[str, Lack]] = stored(default_factory=dict)
+    """State, action -> what the action lacks there, as far as it was asked."""
+
+    def lacks(self, state: State, action: Action) -> Mapping[str, Lack]:
+        """What an action lacks at a state."""
+        found = self.lacking.get((state, action.name))
+        if found is None:
+            found = self.lacking[state, action.name] = missing(self.known[state], action.requires)
+        return found
 
 
 class Why:
@@ -165,8 +175,7 @@ def nearest(
     among = seen.space.arcs if states is None else states
     begun = [state for state in among if state != START]
     unended = [state for state in begun if state != seen.space.end] or begun
-    lacking = [missing(seen.known[state], action.requires) for state in unended]
-    return min(lacking, key=distance, default={})
+    return min((seen.lacks(state, action) for state in unended), key=distance, default={})
 
 
 def lacks(field: str, want: Shape | None, have: Shape | None, actions: Sequence[Action]) -> str:

@@ -78,7 +78,7 @@ def why_edge(graph: Graph, before: str, after: str) -> EdgeWhy:
         if any(action is other for action, _ in graph.choices(reached))
     )
     enough = {
-        "tight": f"what {before} promises is all that {after} needs",
+        "tight": f"what {before} promises is all that {after} needs to be there",
         "carried": f"what {before} promises and earlier facts meet what {after} needs",
     }
     return EdgeWhy(
@@ -95,7 +95,8 @@ def _none(graph: Graph, origin: Origin, one: Action, other: Action) -> EdgeWhy:
     actions = origin.exploration.needs.actions
     by_name = {action.name: action for action in actions}
     why = Why(graph.name, actions, origin.source, origin.target)
-    seen = why.seen([other]) or Seen(graph.space, {})
+    found = why.seen([other])
+    seen = found or Seen(graph.space, {})
     ways = list(_ways(seen.space, one))
     if one.name == graph.target:
         return EdgeWhy(
@@ -120,10 +121,12 @@ def _none(graph: Graph, origin: Origin, one: Action, other: Action) -> EdgeWhy:
     way, reached = min(ways, key=lambda found: far(found[0]))
     others = {name: each for name, each in sorted(by_name.items()) if each is not other}
     needs = _needs(way, other, others, entered)
-    if other in way:
+    if any(need.lacking for need in needs):
+        # With too many states to tell apart, a nearer walk may have been passed over.
+        best = "at best" if found else "on the nearest of the walks looked at"
+        reason = f"{best}, {other.name} lacks this after {one.name}"
+    elif other in way:
         reason = f"{other.name} has run by then on every walk, and no node runs twice"
-    elif any(need.lacking for need in needs):
-        reason = f"at best, {other.name} lacks this after {one.name}"
     elif any(action is other for action, _ in seen.space.arcs[reached]):
         reason = f"{other.name} could run there, but no walk leads on from it to {graph.target}"
     else:

@@ -7,6 +7,7 @@ out the walk is rejected. It does not keep the best of several attempts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -91,6 +92,12 @@ def loop(
         raise DeclarationError(f"loop {name!r}: at_most is {at_most}; the least is 1")
     if not steps:
         raise DeclarationError(f"loop {name!r}: no steps to repeat")
+    doubled = sorted(name for name, count in Counter(s.name for s in steps).items() if count > 1)
+    if doubled:
+        raise DeclarationError(
+            f"loop {name!r}: more than one step is named {', '.join(map(repr, doubled))}; "
+            "rename one of them"
+        )
     try:
         body = Graph.line(name, steps, _weakest(steps))
     except DeclarationError as error:
@@ -181,7 +188,7 @@ def _narrowed(name: str, body: Graph, until: Conditions) -> dict[str, Shape | No
         if want is None:
             if not have.maybe:
                 raise _never(name, field, want, have)
-            del promised[field]
+            promised[field] = None
             continue
         both = have.meet(want)
         if both is None:

@@ -134,7 +134,14 @@ def awaitable(run: Callable[..., object]) -> Callable[..., Awaitable[Any]]:
         # Imported here: to plan with a node needs no event loop.
         import asyncio
 
-        return await asyncio.to_thread(run, taken, **given)
+        def called() -> object:
+            try:
+                return run(taken, **given)
+            except StopIteration as error:
+                # No future can carry one, and the await would never end.
+                raise RuntimeError("the node raised StopIteration") from error
+
+        return await asyncio.to_thread(called)
 
     return functools.update_wrapper(in_thread, run)
 

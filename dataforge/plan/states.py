@@ -89,7 +89,7 @@ class _Explorer:
         self.max_states, self.before = max_states, before
         number = {action: place for place, action in enumerate(needs.actions)}
         self.start, self.target = number[source], number[target]
-        self.again = repeatable(needs.actions) & ~(1 << self.start)
+        self.again = repeatable(needs.actions) & ~(1 << self.start | 1 << self.target)
         self.watched = 0
         for field in {field for action in watched for field in action.requires}:
             self.watched |= needs.fields[field]
@@ -243,10 +243,11 @@ class _Explorer:
             causes.append(_some([f"{field} ({variety[field]} different)" for field in various]))
         if repeats:
             causes.append(f"that each of these may or may not have run: {_some(repeats)}")
+        nodes = "the nodes that write and read them" if various else "these nodes"
         return (
             f"graph {self.name!r} has more than {self.max_states:,} states; what multiplies them: "
-            f"{', and '.join(causes)}. Put the nodes that write and read them in a graph of their "
-            "own, and name that graph here as one node"
+            f"{', and '.join(causes)}. Put {nodes} in graphs of their own, a few in each, and name "
+            "each graph here as one node; it hands on what all its walks leave behind"
         )
 
 

@@ -10,6 +10,7 @@ graph gives the same samples nested or flattened.
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -90,6 +91,12 @@ class Walk:
             return self._ended("rejected", error.node, error.reason, error.detail)
         except (FatalModelError, RunError):
             raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Not this walk was cancelled but something a node waited for.
+            return self._ended("failed", self._at, *_failure(error))
         except Exception as error:
             return self._ended("failed", self._at, *_failure(error))
         score = record.get("score")
@@ -142,6 +149,9 @@ class Walk:
         taken = self._taken(node, step, record)
         unmet = Unmet("no attempt")
         for number in range(1, node.attempts + 1):
+            if number > 1:
+                # The attempt before may have changed what it was given.
+                taken = fill(node.takes, record)
             attempt = Attempt(node.name, step, number)
             self._attempts.append(attempt)
             try:
@@ -226,7 +236,9 @@ def _kept(node: Node[Struct, Struct], made: Struct) -> Record:
     """What a node made, if it is what the node promised; else `Unmet`."""
     if not isinstance(made, node.makes):
         raise TypeError(f"returned {view(made)}, not {node.makes.__name__}")
-    given = facts(made)
+    # Checked again, since a struct can be made, copied or changed around its own checks.
+    held = {name: made.__dict__[name] for name in node.makes.model_fields if name in made.__dict__}
+    given = facts(node.makes.model_validate(held))
     unmet = breach(node.postconditions, given)
     if unmet is not None:
         raise unmet
@@ -251,14 +263,18 @@ def _declined(error: ContextOverflow | RequestRefused) -> str:
     return "the model refused the request"
 
 
-def _failure(error: Exception) -> tuple[str, str]:
+def _failure(error: BaseException) -> tuple[str, str]:
     """A countable phrase for a failure, and what was found."""
     if isinstance(error, TransientModelError):
         return "the model kept failing", str(error)
     if isinstance(error, DataForgeError):
         return type(error).__name__, str(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return type(error).__name__, f"{error} ({Path(frame.filename).name}:{frame.lineno})"
+    try:
+        said = str(error)
+    except Exception as unsaid:
+        said = f"its message cannot be read: {type(unsaid).__name__}"
+    return type(error).__name__, f"{said} ({Path(frame.filename).name}:{frame.lineno})"
 
 
 def _conversation(record: Record, target: str) -> tuple[Turn, ...]:

@@ -30,7 +30,7 @@ def lines(why: EdgeWhy) -> list[str]:
 def test_a_tight_edge_says_that_the_promise_is_enough() -> None:
     why = why_edge(GRAPH, "rap", "quiz")
     assert (why.kind, why.walk) == ("tight", ("go", "rap"))
-    assert why.reason == "what rap promises is all that quiz needs"
+    assert why.reason == "what rap promises is all that quiz needs to be there"
     assert lines(why) == [
         "question: must be absent, for it is written here; is absent",
         "form: needs 'rap'; is 'rap', by rap",
@@ -90,6 +90,14 @@ def test_what_has_run_by_then_runs_no_more() -> None:
     why = why_edge(graph, "check", "trim")
     assert why.kind is None
     assert why.reason == "trim has run by then on every walk, and no node runs twice"
+
+
+def test_alternatives_are_not_said_to_have_run_on_every_walk() -> None:
+    asks = [acts(f"ask/{each}", {"passage": TEXT}, {"question": TEXT}) for each in "bc"]
+    then = acts("then", {"question": TEXT}, {"done": TEXT})
+    graph = Graph.build("g", [GO, *asks, then, acts("end", {"done": TEXT}, {})], "go", "end")
+    reasons = [why_edge(graph, "then", f"ask/{each}").reason for each in "bc"]
+    assert reasons == [f"at best, ask/{each} lacks this after then" for each in "bc"]
 
 
 @given(libraries())

@@ -228,7 +228,7 @@ class TestRefusals:
         reads = [acts(f"read{n}", {"kind": one_of(str(n))}, {"read": TEXT}) for n in range(5)]
         end = acts("end", {}, {"done": TEXT})
         actions: list[Action] = [GATE, *flags, *kinds, *reads, end]
-        with pytest.raises(TooManyStates, match=r"kind \(7 different\).*graph of their own"):
+        with pytest.raises(TooManyStates, match=r"kind \(7 different\).*graphs of their own"):
             Graph.build("wide", actions, "seed/gate", "end", max_states=500)
 
 

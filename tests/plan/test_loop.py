@@ -137,6 +137,19 @@ def test_a_critique_must_be_optional_to_its_reader() -> None:
         loop("tried", [needs, says], until=PASS, at_most=2, critique="feedback")
 
 
+def test_an_until_of_absence_promises_that_the_field_is_gone() -> None:
+    clear = acts("clear", {"draft": TEXT}, {"draft": MAYBE, "out": TEXT})
+    made = loop("tidy", [clear], until={"draft": None}, at_most=2)
+    assert made.postconditions == {"draft": None, "out": TEXT}
+    assert "draft" not in made.after({"draft": TEXT})
+
+
+def test_two_steps_of_one_name_are_refused() -> None:
+    first, second = acts("x", {}, {"p": TEXT}), acts("x", {"p": TEXT}, {"q": TEXT})
+    with pytest.raises(DeclarationError, match="more than one step is named 'x'"):
+        loop("doubled", [first, second], until={"q": TEXT}, at_most=2)
+
+
 def test_an_until_that_can_never_hold_is_refused() -> None:
     with pytest.raises(ContradictoryCondition, match="verdict must be 'perfect', but is one of"):
         loop("tried", [answer, judge], until={"verdict": one_of("perfect")}, at_most=2)

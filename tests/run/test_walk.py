@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
+from annotated_types import MinLen
+from pydantic import Field, StringConstraints
 
 from dataforge.corpus.store import read_calls, read_samples
 from dataforge.errors import ContextOverflow, ModelError, RequestRefused, Unmet
@@ -90,6 +93,128 @@ async def test_each_attempt_is_drawn_anew(tmp_path: Path) -> None:
     assert len(set(seeds)) == 2
     calls = [c for c in read_calls(tmp_path / "calls.parquet") if c.node == "ask/summary"]
     assert [(call.attempt, call.superseded) for call in calls] == [(1, True), (2, False)]
+
+
+def stops_iterating() -> str:
+    return str(next(iter(())))
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+async def waits_for_what_it_cancelled() -> None:
+    waited = asyncio.ensure_future(asyncio.Event().wait())
+    await asyncio.sleep(0)
+    waited.cancel()
+    await waited
+
+
+@pytest.mark.parametrize("fault", ["stop", "mute", "cancel", "stop in a thread"])
+async def test_no_fault_of_a_node_hangs_or_ends_the_run(tmp_path: Path, fault: str) -> None:
+    @node
+    async def rap(seen: Passage, *, writer: Model) -> Rap:
+        if fault == "stop":
+            stops_iterating()
+        if fault == "mute":
+            raise Mute
+        await waits_for_what_it_cancelled()
+        raise AssertionError
+
+    @node
+    def threaded(seen: Passage) -> Rap:
+        return Rap(text=stops_iterating(), form="rap")
+
+    changed: Action = threaded if fault == "stop in a thread" else rap
+    report = await run(with_node(changed.renamed("transform/rap"), count=3), tmp_path)
+    assert (report.failed, report.pending) == (3, 0)
+    assert {ending.node for ending in report.endings} == {"transform/rap"}
+
+
+async def test_whatever_unmet_is_raised_with_is_words(tmp_path: Path) -> None:
+    @node
+    async def rap(seen: Passage, *, writer: Model) -> Rap:
+        raise Unmet(3, {"too": "many"})  # type: ignore[arg-type]
+
+    report = await run(with_node(rap.renamed("transform/rap")), tmp_path)
+    assert ending(report) == ("rejected", "transform/rap", "3")
+    assert only_walk(tmp_path)["detail"] == "{'too': 'many'}"
+
+
+class Coded(Struct):
+    text: Annotated[str, MinLen(5)]
+    form: Annotated[Literal["rap"], Field(description="what it is")]
+    code: Annotated[str, StringConstraints(pattern="^x")]
+    counts: dict[str, int]
+
+
+class Wider(Coded):
+    code: str
+
+
+FINE: dict[str, Any] = {"text": "words enough", "form": "rap", "code": "xyz", "counts": {"a": 1}}
+
+
+def changed_after() -> Coded:
+    made = Coded.model_validate(FINE)
+    made.counts["a"] = "many"  # type: ignore[assignment]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: Coded.model_construct(**{**FINE, "code": "nope"}), "code is not str marked"),
+        (lambda: Coded.model_validate(FINE).model_copy(update={"code": "no"}), "code is not str"),
+        (lambda: Wider.model_validate({**FINE, "code": "nope"}), "code is not str marked"),
+        (lambda: Coded.model_construct(**{**FINE, "code": None}), "code is not"),
+        (lambda: Coded.model_construct(None, **{k: FINE[k] for k in ("text", "form")}), "code"),
+        (changed_after, "counts is not dict[str, int]"),
+    ],
+)
+async def test_a_promise_broken_around_the_struct_s_own_checks_is_the_liar_s(
+    tmp_path: Path, made: Callable[[], Coded], said: str
+) -> None:
+    asked = []
+
+    @node(attempts=2)
+    async def rap(seen: Passage, *, writer: Model) -> Coded:
+        asked.append(seen)
+        return made()
+
+    report = await run(with_node(rap.renamed("transform/rap")), tmp_path)
+    outcome, where, reason = ending(report)
+    assert (outcome, where, len(asked)) == ("rejected", "transform/rap", 2)
+    assert reason.startswith(said)
+
+
+async def test_an_attempt_sees_nothing_of_what_the_one_before_did_to_its_input(
+    tmp_path: Path,
+) -> None:
+    class Listed(Struct):
+        passage: str
+        words: list[str]
+
+    class Words(Struct):
+        words: list[str]
+
+    seen_words: list[list[str]] = []
+
+    @node
+    async def gate(seen: Passage) -> Words:
+        return Words(words=["a"])
+
+    @node(attempts=3)
+    async def rap(seen: Listed, *, writer: Model) -> Rap:
+        seen_words.append(list(seen.words))
+        seen.words.append("junk")
+        raise Unmet("never")
+
+    nodes: list[Action] = [gate.renamed("seed/gate"), rap.renamed("transform/rap"), *NODES[3:]]
+    graph = Graph.build("small", nodes, "seed/gate", "sample/chat")
+    await run(replace(order(1), graph=graph), tmp_path)
+    assert seen_words == [["a"], ["a"], ["a"]]
 
 
 async def test_unmet_is_counted_by_its_reason(tmp_path: Path) -> None:
