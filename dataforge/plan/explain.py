@@ -38,6 +38,8 @@ class Seen:
     known: Mapping[State, Known]
     lacking: dict[tuple[State, str], Mapping[str, Lack]] = stored(default_factory=dict)
     """State, action -> what the action lacks there, as far as it was asked."""
+    stuck: dict[frozenset[State], tuple[Action, Mapping[str, Lack]]] = stored(default_factory=dict)
+    """States -> the action nearest to going on from there, as far as it was asked."""
 
     def lacks(self, state: State, action: Action) -> Mapping[str, Lack]:
         """What an action lacks at a state."""
@@ -122,11 +124,18 @@ class Why:
         if not after:
             unmet = self._listed(action, nearest(seen, action))
             return f"  {action.name} never runs; what it lacks at best:\n{unmet}"
-        stuck, lacking = self._trail(seen, seen.space.after(sorted(after)), self._target)[-1]
+        stuck, lacking = self._stuck(seen, seen.space.after(sorted(after)))
         return (
             f"  {action.name} can run, but no walk leads on from it; nearest to going on is "
             f"{stuck.name}, which lacks:\n{self._listed(stuck, lacking)}"
         )
+
+    def _stuck(self, seen: Seen, states: Sequence[State]) -> tuple[Action, Mapping[str, Lack]]:
+        """What stands nearest to going on from some states, the same for all who lead there."""
+        key = frozenset(states)
+        if key not in seen.stuck:
+            seen.stuck[key] = self._trail(seen, states, self._target)[-1]
+        return seen.stuck[key]
 
     def _trail(
         self, seen: Seen, states: Sequence[State], target: Action
