@@ -3,36 +3,30 @@
 The annotation is the only language there is for conditions, so all of it is read or refused: what
 would be widened silently (a union of types, a validator that may change the value) is a
 `DeclarationError` that names the field and the nearest form that is supported. It does not look
-inside a dict, a tuple of several types or a list whose items may be None: their element types are
-a mark, checked by pydantic at run time.
+inside a model or a dataclass, whose own checks are its own affair. The element types of a dict and
+of a tuple of several are refused or let through like any other, but what is let through is a mark,
+which pydantic checks at run time.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Hashable, Iterator
+import typing
 from dataclasses import dataclass, is_dataclass, replace
 from enum import Enum, Flag
-from math import inf, isfinite, isnan
-from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin
+from functools import reduce
+from math import inf
+from operator import or_
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types as at
-from pydantic import (
-    AfterValidator,
-    AllowInfNan,
-    BaseModel,
-    BeforeValidator,
-    PlainValidator,
-    Strict,
-    StringConstraints,
-    WrapValidator,
-)
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, JsonValue
 from typing_extensions import TypeAliasType
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
-from dataforge.plan.bases import has_items, is_number, is_sized, kind
-from dataforge.plan.refused import of_union, unsupported
+from dataforge.plan.bases import MOST, has_items, kind, members
+from dataforge.plan.demand import Demand, hashable, limit, parts
+from dataforge.plan.refused import SUPPORTED, of_union, refusal, unsupported
 from dataforge.plan.shape import Shape, Typed, named
 
 __all__ = ["Absent", "read_shape", "write_shape"]
@@ -46,32 +40,11 @@ class Gone:
 Absent = Annotated[None, Gone()]
 """As an annotation: the field must be absent (precondition) or is dropped (postcondition)."""
 
-
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """The mark of a pydantic constraint that shapes cannot read, such as a pattern."""
-
-    name: str
-    """The argument of `pydantic.StringConstraints` it is."""
-    value: Hashable
-    """That argument's value."""
-
-    def __repr__(self) -> str:
-        return f"{self.name} {self.value!r}"
-
-    def constraint(self) -> object:
-        """The piece of metadata this was read from."""
-        argument: dict[str, Any] = {self.name: self.value}
-        return StringConstraints(**argument)
-
-
 _CONTAINERS = (list, dict, tuple, set, frozenset)
 _PLAIN = (object, str, int, float, bool, bytes, *_CONTAINERS)
-_CHANGERS = (AfterValidator, BeforeValidator, PlainValidator, WrapValidator)
-_SUPPORTED = (
-    "supported are str, int, float, bool, bytes, Literal choices of one type, an Enum, a pydantic "
-    "model, a dataclass, list[T], dict[K, V], tuple, set, any of these `| None`, and Absent"
-)
+_LITERALS = (str, int, float, bytes, Enum)
+_ALIASES = (TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType))
+"""Two classes in the versions of Python whose own one is not the extensions'."""
 
 
 def read_shape(annotation: object, where: str) -> Shape | None:
@@ -79,6 +52,8 @@ def read_shape(annotation: object, where: str) -> Shape | None:
 
     Raises `DeclarationError` for what cannot be read, `ContradictoryCondition` for an empty shape.
     """
+    if annotation is JsonValue:
+        raise refusal("JsonValue", where, "write object for any value at all")
     annotation, marks = _peeled(annotation)
     if annotation is None or annotation is type(None):
         if any(isinstance(mark, Gone) for mark in marks):
@@ -87,7 +62,7 @@ def read_shape(annotation: object, where: str) -> Shape | None:
     try:
         shape = _base_shape(annotation, where)
         for mark in marks:
-            for part in _parts(mark):
+            for part in parts(mark):
                 shape = _narrowed(shape, part, where)
     except ContradictoryCondition as error:
         raise ContradictoryCondition(f"{where} can never be met: {error}") from None
@@ -95,16 +70,29 @@ def read_shape(annotation: object, where: str) -> Shape | None:
 
 
 def _peeled(annotation: object) -> tuple[object, list[object]]:
-    """The type under any layers of `Annotated`, and their metadata."""
+    """The type under any layers of `Annotated` and aliases, and their metadata."""
     marks: list[object] = []
     while True:
-        if get_origin(annotation) is Annotated:
+        origin = get_origin(annotation)
+        if origin is Annotated:
             annotation, *more = get_args(annotation)
             marks += more
-        elif isinstance(annotation, TypeAliasType):
+        elif isinstance(annotation, _ALIASES):
             annotation = annotation.__value__
+        elif isinstance(origin, _ALIASES):
+            annotation = _applied(origin, get_args(annotation))
         else:
             return annotation, marks
+
+
+def _applied(alias: TypeAliasType, args: tuple[object, ...]) -> object:
+    """What a generic alias stands for with these types for its parameters."""
+    value: Any = alias.__value__
+    given = dict(zip(alias.__type_params__, args, strict=True))
+    if value in given:
+        return given[value]
+    wanted = tuple(given[each] for each in getattr(value, "__parameters__", ()))
+    return value[wanted] if wanted else value
 
 
 def _base_shape(annotation: object, where: str) -> Shape:
@@ -113,24 +101,26 @@ def _base_shape(annotation: object, where: str) -> Shape:
         return _optional(args, where)
     if origin is Literal:
         return _choices(args, where)
+    if origin is tuple and args[1:] != (...,):
+        return _fixed(annotation, args, where)
     if isinstance(origin, type) and issubclass(origin, _CONTAINERS):
         return _container(origin, args, where)
     if isinstance(annotation, type) and origin is None:
         if issubclass(annotation, Flag):
-            raise _refusal(annotation, where, "flags combine; use an Enum or Literal choices")
+            raise refusal(annotation, where, "flags combine; use an Enum or Literal choices")
         if issubclass(annotation, Enum) and not len(annotation):
-            raise _refusal(annotation, where, "it has no members, so no value is one")
+            raise refusal(annotation, where, "it has no members, so no value is one")
         if annotation in _PLAIN or issubclass(annotation, (Enum, BaseModel)):
             return Shape(annotation)
         if is_dataclass(annotation):
             return Shape(annotation)
-    raise _refusal(annotation, where, unsupported(annotation) or _SUPPORTED)
+    raise refusal(annotation, where, unsupported(annotation) or SUPPORTED)
 
 
 def _optional(args: tuple[object, ...], where: str) -> Shape:
     kinds = [arg for arg in args if arg is not type(None)]
     if len(kinds) > 1:
-        raise _refusal(" | ".join(map(named, args)), where, of_union(kinds))
+        raise refusal(" | ".join(map(named, args)), where, of_union(kinds))
     inner = read_shape(kinds[0], where)
     if inner is None:
         raise DeclarationError(f"{where}: Absent cannot be optional; `T | None` may be absent")
@@ -139,99 +129,75 @@ def _optional(args: tuple[object, ...], where: str) -> Shape:
 
 def _choices(args: tuple[object, ...], where: str) -> Shape:
     values = [arg for arg in args if arg is not None]
-    kinds = {kind(value) for value in values}
-    if len(kinds) != 1:
-        raise _refusal(Literal[args], where, "choices of one type; make two nodes for two types")
+    if not values:
+        raise DeclarationError(f"{where}: None says nothing; write Absent")
+    for value in values:
+        if not isinstance(value, _LITERALS):
+            raise refusal(Literal[args], where, "choices are text, numbers or members of an Enum")
+        if value != value or (isinstance(value, int) and abs(value) > MOST):
+            raise refusal(Literal[args], where, "no choice is NaN, or beyond the range of a float")
+    if len({kind(value) for value in values}) > 1:
+        raise refusal(Literal[args], where, "choices of one type; make two nodes for two types")
     return Shape(values=frozenset(values), maybe=None in args)
 
 
 def _container(origin: type, args: tuple[object, ...], where: str) -> Shape:
+    """A container of any number of items."""
     if all(arg is Any or arg is object or arg is ... for arg in args):
         return Shape(origin)
-    if has_items(origin) and (args[1:] == (...,) if origin is tuple else True):
-        items = read_shape(args[0], f"{where}, its items")
-        if items is None:
-            raise DeclarationError(f"{where}: items cannot be Absent; write `T | None`")
-        if not items.maybe:
-            return Shape(origin, items=items)
-    plain = origin[args]  # type: ignore[index]
-    return Shape(origin, marks=frozenset({_hashable(Typed(plain), where)}))
+    if not has_items(origin):
+        named_args = zip(args, ("keys", "values"), strict=True)
+        pair = tuple(_element(arg, f"{where}, its {part}") for arg, part in named_args)
+        return _marked(origin, origin[pair], where)  # type: ignore[index]
+    items = read_shape(args[0], f"{where}, its items")
+    if items is None:
+        raise DeclarationError(f"{where}: items cannot be Absent; write `T | None`")
+    if issubclass(origin, (set, frozenset)) and getattr(items.base, "__hash__", None) is None:
+        advice = f"no {items.base.__name__} can be in a set; write list[T], or freeze the class"
+        raise refusal(origin[args], where, advice)  # type: ignore[index]
+    return Shape(origin, items=items)
 
 
-def _parts(mark: object) -> Iterator[object]:
-    """A piece of metadata taken apart into single demands."""
-    if isinstance(mark, FieldInfo):
-        for part in mark.metadata:
-            yield from _parts(part)
-    elif isinstance(mark, at.GroupedMetadata):
-        for part in mark:
-            yield from _parts(part)
-    elif type(mark).__module__.startswith("pydantic._internal"):
-        for name, value in vars(mark).items():
-            if value is not None and value is not False:
-                yield Demand(name, value)
-    elif not isinstance(mark, (Strict, str, at.DocInfo)):
-        yield mark
+def _fixed(annotation: object, args: tuple[object, ...], where: str) -> Shape:
+    """A tuple of so many items, each of a type of its own."""
+    if not args:
+        # The bare tuple of `typing` has no arguments either, but any length.
+        return Shape(tuple) if annotation is typing.Tuple else Shape(tuple, max_len=0)  # noqa: UP006
+    if all(arg is Any or arg is object for arg in args):
+        return Shape(tuple, min_len=len(args), max_len=len(args))
+    each = tuple(_element(arg, f"{where}, its items") for arg in args)
+    return _marked(tuple, tuple[each], where)  # type: ignore[valid-type]
+
+
+def _marked(origin: type, annotation: object, where: str) -> Shape:
+    return Shape(origin, marks=frozenset({Typed(hashable(annotation, where))}))
+
+
+def _element(annotation: object, where: str) -> object:
+    """A type that only pydantic checks, in the one form that all ways to write it share."""
+    inner, marks = _peeled(annotation)
+    if inner is Any or annotation is JsonValue:
+        return object if inner is Any else annotation
+    if not marks and (inner is type(None) or get_origin(inner) is Literal):
+        return inner
+    if not marks and get_origin(inner) in (Union, types.UnionType):
+        return reduce(or_, [_element(arg, where) for arg in get_args(inner)])
+    shape = read_shape(annotation, where)
+    if shape is None:
+        raise DeclarationError(f"{where}: items cannot be Absent; write `T | None`")
+    return write_shape(shape)
 
 
 def _narrowed(shape: Shape, mark: object, where: str) -> Shape:
     """The values of `shape` that meet one more demand."""
-    limit = _limit(shape.base, mark, where)
-    both = shape.meet(limit)
-    if both is None:
-        asked = replace(limit, maybe=False).say()
-        raise ContradictoryCondition(f"no value is {shape.say()} and {asked}")
-    return both
-
-
-def _limit(base: type, mark: object, where: str) -> Shape:
-    if isinstance(mark, (at.Ge, at.Gt, at.Le, at.Lt)):
-        if not is_number(base):
-            raise _refusal(mark, where, f"bounds are for int and float, not {base.__name__}")
-        return _bounded(mark, where)
-    if isinstance(mark, (at.MinLen, at.MaxLen)):
-        if not is_sized(base):
-            raise _refusal(mark, where, f"{base.__name__} has no length; use Ge and Le for numbers")
-        if isinstance(mark, at.MinLen):
-            return Shape(base, min_len=mark.min_length, maybe=True)
-        return Shape(base, max_len=mark.max_length, maybe=True)
-    if isinstance(mark, AllowInfNan):
-        if mark.allow_inf_nan or not is_number(base):
-            return Shape(maybe=True)
-        return Shape(float, low_open=True, high_open=True, maybe=True)
-    if isinstance(mark, _CHANGERS):
-        advice = "it may change the value; use annotated_types.Predicate, or check inside the node"
-        raise _refusal(mark, where, advice)
     if isinstance(mark, Gone):
         raise DeclarationError(f"{where}: write Absent alone, without another type")
-    return Shape(marks=frozenset({_hashable(mark, where)}), maybe=True)
-
-
-def _hashable(mark: object, where: str) -> Hashable:
-    try:
-        hash(mark)
-    except TypeError:
-        raise _refusal(mark, where, "metadata must be hashable") from None
-    return mark
-
-
-def _bounded(mark: at.Ge | at.Gt | at.Le | at.Lt, where: str) -> Shape:
-    match mark:
-        case at.Ge(ge=bound) | at.Gt(gt=bound) | at.Le(le=bound) | at.Lt(lt=bound):
-            pass
-    if isinstance(bound, bool) or not isinstance(bound, (int, float)) or isnan(bound):
-        raise _refusal(mark, where, "a bound is an int or a float")
-    opened = isinstance(mark, (at.Gt, at.Lt))
-    if not (opened or isfinite(bound)):
-        raise _refusal(mark, where, "a bound is finite; Gt(-inf) and Lt(inf) shut out infinity")
-    if isinstance(mark, (at.Ge, at.Gt)):
-        return Shape(float, low=bound, low_open=opened, maybe=True)
-    return Shape(float, high=bound, high_open=opened, maybe=True)
-
-
-def _refusal(asked: object, where: str, advice: str) -> DeclarationError:
-    said = asked if isinstance(asked, str) else named(asked)
-    return DeclarationError(f"{where}: cannot read {said}: {advice}")
+    wide = limit(shape.base, mark, where)
+    both = shape.meet(wide)
+    if both is None:
+        asked = replace(wide, maybe=False).say()
+        raise ContradictoryCondition(f"no value is {shape.say()} and {asked}")
+    return both
 
 
 def write_shape(shape: Shape | None) -> object:
@@ -244,9 +210,12 @@ def write_shape(shape: Shape | None) -> object:
         of: Any = (write_shape(shape.items),)
         container: Any = shape.base
         written = container[(*of, ...) if shape.base is tuple else of]
-    marks: list[object] = [mark for mark in shape.marks if not isinstance(mark, Typed)]
-    if shape.values is not None:
-        written = Literal[tuple(shape.values)]
+    # In an order of their own, so that equal shapes are written alike.
+    marks: list[object] = sorted(
+        (mark for mark in shape.marks if not isinstance(mark, Typed)), key=repr
+    )
+    if shape.values is not None and shape.values != members(shape.base):
+        written = Literal[tuple(sorted(shape.values, key=repr))]
     infinite = shape.base is float
     if shape.low > -inf or (shape.low_open and infinite):
         marks.append(at.Gt(shape.low) if shape.low_open else at.Ge(shape.low))
@@ -260,4 +229,4 @@ def write_shape(shape: Shape | None) -> object:
         if isinstance(mark, Demand):
             mark = mark.constraint()
         written = Annotated[written, mark]
-    return Optional[written] if shape.maybe else written  # noqa: UP045
+    return reduce(or_, [written, None]) if shape.maybe else written

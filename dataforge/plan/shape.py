@@ -76,7 +76,7 @@ class Shape:
     maybe: bool = False
     """Whether the field may be absent as well."""
     items: Shape | None = None
-    """What each item of a list, tuple or set is, never None; None: no limit."""
+    """What each item of a list, tuple or set is; it may be None where they may. None: no limit."""
 
     def __post_init__(self) -> None:
         bounded = (self.low, self.high, self.low_open, self.high_open) != (-inf, inf, False, False)
@@ -84,8 +84,8 @@ class Shape:
             raise ValueError(f"{self.base.__name__} has no least or greatest number")
         if (self.min_len, self.max_len) != (0, inf) and not is_sized(self.base):
             raise ValueError(f"{self.base.__name__} has no length")
-        if self.items is not None and (self.items.maybe or not has_items(self.base)):
-            raise ValueError(f"{self.base.__name__} has no items of one shape, or they may be None")
+        if self.items is not None and not has_items(self.base):
+            raise ValueError(f"{self.base.__name__} has no items of one shape")
         if self.max_len == 0 or (self.items is not None and self.items._is_anything()):
             # Said of no item, or of any, it says nothing.
             object.__setattr__(self, "items", None)
@@ -96,7 +96,7 @@ class Shape:
             self._round_inwards()
         touching = self.low == self.high and (self.low_open or self.high_open)
         if self.low > self.high or touching or self.min_len > self.max_len:
-            raise ContradictoryCondition(f"no value is {self.say()}")
+            raise ContradictoryCondition(f"no value is {self._rest()}")
 
     def _settle_on(self, values: frozenset[object]) -> None:
         """Keeps the values that the rest of the shape allows; they say the rest better."""
@@ -105,7 +105,7 @@ class Shape:
         kinds = {kind(value) for value in values}
         if len(kinds) > 1 or any(value != value for value in values):
             raise ValueError(f"values of several types, or NaN: {_listed(values)}")
-        kept = frozenset(value for value in values if self._allows(value))
+        kept = frozenset(each for each in values if self._allows(each) and not _too_far(each))
         if not kept:
             raise ContradictoryCondition(f"no value is {self._rest()} and {_listed(values)}")
         base = kinds.pop()
@@ -129,7 +129,7 @@ class Shape:
             object.__setattr__(self, name, value)
 
     def _is_anything(self) -> bool:
-        """Whether every value but None is in the set."""
+        """Whether every value is in the set, None aside."""
         return self.base is object and self.values is None and not self.marks
 
     def holds(self, value: object) -> bool:
@@ -145,7 +145,7 @@ class Shape:
         """Whether type, bounds and lengths let `value` be."""
         if not below(type(value), self.base):
             return False
-        if isinstance(value, int) and abs(value) > MOST and is_number(self.base):
+        if is_number(self.base) and _too_far(value):
             return False
         if self.low > -inf or self.low_open:
             assert isinstance(value, (int, float))
@@ -218,7 +218,8 @@ class Shape:
     def meet(self, other: Shape) -> Shape | None:
         """The largest shape inside both; None where there is none.
 
-        Two optional shapes with nothing but absence in common have none either.
+        Two optional shapes with nothing but absence in common have none either, nor two containers
+        whose items have nothing but None in common: no shape says it.
         """
         if below(self.base, other.base):
             base = self.base
@@ -236,6 +237,8 @@ class Shape:
         items = self.items or other.items
         if self.items is not None and other.items is not None:
             items = self.items.meet(other.items)
+            if items is None and self.items.maybe and other.items.maybe:
+                return None
             # With no item in common, only the empty one is inside both.
             most = most if items is not None else 0
         marks, maybe = self.marks | other.marks, self.maybe and other.maybe
@@ -259,20 +262,22 @@ class Shape:
 
     def say(self) -> str:
         """The shape in English, such as `str of at least 200 characters`."""
+        return f"{self._present()}, or absent" if self.maybe else self._present()
+
+    def _present(self) -> str:
         if self.values is not None and self.values != members(self.base):
-            said = _listed(self.values)
-        else:
-            said = self._rest()
-        return f"{said}, or absent" if self.maybe else said
+            return _listed(self.values)
+        return self._rest()
 
     def _brief(self) -> str:
         """The type as an annotation, such as `list[str]`; empty where items need more words."""
         if self.items is None:
             return ""
-        bare = Shape(self.items.base, items=self.items.items, marks=self.items.marks)
+        of = self.items
+        bare = Shape(of.base, items=of.items, marks=of.marks, maybe=of.maybe)
         if self.items != bare or any(not isinstance(mark, Typed) for mark in bare.marks):
             return ""
-        inner = bare._rest()
+        inner = f"{bare._rest()} | None" if bare.maybe else bare._rest()
         if bare.items is not None and not bare._brief():
             return ""
         return f"{named(self.base)}[{inner}{', ...' if self.base is tuple else ''}]"
@@ -287,7 +292,7 @@ class Shape:
             said += f" of {_counted(self.min_len, self.max_len, unit)}"
         if self.items is not None and not brief:
             said += "" if self.min_len > 0 or self.max_len < inf else " of items"
-            said += f", each {self.items.say()}"
+            said += f", each {self.items._present()}{' or None' if self.items.maybe else ''}"
         bounds = []
         if self.low > -inf:
             bounds.append(f" {'>' if self.low_open else '>='} {self.low}")
@@ -348,10 +353,15 @@ def _whole(value: object) -> object:
 
 
 def _double(value: object) -> object:
-    """An int as the float it equals, where there is one."""
-    if isinstance(value, int) and abs(value) <= 2**53:
-        return float(value)
-    return value
+    """An int as the float it equals, where there is one; -0.0 as the 0.0 it equals."""
+    if isinstance(value, int):
+        return float(value) if abs(value) <= 2**53 else value
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def _too_far(value: object) -> bool:
+    """Whether it is an int beyond every float, which nothing takes."""
+    return isinstance(value, int) and abs(value) > MOST
 
 
 def _listed(values: Collection[object]) -> str:
@@ -371,7 +381,7 @@ def named(thing: object) -> str:
         return "anything"
     if isinstance(thing, type) and not isinstance(thing, GenericAlias):
         return thing.__name__
-    return re.sub(r"\b[^\W\d]\w*\.| at 0x[0-9a-f]+", "", repr(thing))
+    return re.sub(r"\b[^\W\d]\w*\.| at 0x[0-9a-f]+|\b\w+=None, |, \w+=None\b", "", repr(thing))
 
 
 def _counted(least: int, most: float, unit: str) -> str:

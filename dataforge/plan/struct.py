@@ -7,6 +7,7 @@ and defaults would let a value in that no annotation describes, and are refused.
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Mapping
 from copy import deepcopy
@@ -20,6 +21,7 @@ from pydantic import (
     ConfigDict,
     PydanticUndefinedAnnotation,
     PydanticUserError,
+    TypeAdapter,
     ValidationError,
     create_model,
 )
@@ -53,7 +55,20 @@ class Struct(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
 
 
+_CONTAINERS = (list, tuple, set, frozenset)
 _PLAIN = (str, int, float, bytes, type(None), Enum)
+
+_SILENT_SETTINGS = {
+    "arbitrary_types_allowed",
+    "defer_build",
+    "hide_input_in_errors",
+    "ignored_types",
+    "json_schema_extra",
+    "protected_namespaces",
+    "title",
+    "use_attribute_docstrings",
+}
+"""Settings of a model that say nothing of which values it takes."""
 
 S = TypeVar("S", bound=Struct)
 
@@ -65,18 +80,8 @@ def conditions(struct_type: type[Struct]) -> Conditions:
     Raises `DeclarationError` naming the field whose annotation cannot be read.
     """
     name = struct_type.__name__
-    try:
-        struct_type.model_rebuild(raise_errors=True)
-    except PydanticUndefinedAnnotation as error:
-        raise DeclarationError(
-            f"{name}: the name {error.name!r} does not resolve; define or import it at run time, "
-            "not under TYPE_CHECKING"
-        ) from None
-    except (PydanticUserError, SchemaError) as error:
-        # Say which field it is, where the plan itself can tell.
-        for field, info in struct_type.model_fields.items():
-            _located(struct_type, field, info)
-        raise DeclarationError(f"{name}: {str(error).splitlines()[0]}") from None
+    _build(struct_type)
+    _refuse_settings(struct_type)
     decorators = struct_type.__pydantic_decorators__
     validators = (
         decorators.validators
@@ -93,6 +98,50 @@ def conditions(struct_type: type[Struct]) -> Conditions:
     return MappingProxyType({name: _located(struct_type, name, fields[name]) for name in fields})
 
 
+def _build(struct_type: type[Struct]) -> None:
+    """Has pydantic read the annotations; an error of its own says the field as well."""
+    name = struct_type.__name__
+    try:
+        struct_type.model_rebuild(raise_errors=True)
+    except PydanticUndefinedAnnotation as error:
+        field = _naming(struct_type, error.name or "")
+        of = f"field {field!r} of {name}" if field else name
+        raise DeclarationError(
+            f"{field_line(struct_type, field)}{of}: the name {error.name!r} does not resolve; "
+            "define or import it at run time, not under TYPE_CHECKING"
+        ) from None
+    except (PydanticUserError, SchemaError) as error:
+        for field, info in struct_type.model_fields.items():
+            _located(struct_type, field, info)
+            try:
+                TypeAdapter(_written(info))
+            except (PydanticUserError, SchemaError) as found:
+                raise DeclarationError(
+                    f"{field_line(struct_type, field)}field {field!r} of {name}: pydantic cannot "
+                    f"check it: {str(found).splitlines()[-1].strip()}"
+                ) from None
+        raise DeclarationError(f"{name}: {str(error).splitlines()[0]}") from None
+
+
+def _naming(struct_type: type[Struct], name: str) -> str:
+    """The field whose annotation, as written, has this name in it; empty where none has."""
+    for kind in struct_type.__mro__:
+        for field, written in vars(kind).get("__annotations__", {}).items():
+            if re.search(rf"\b{re.escape(name)}\b", str(written)):
+                return str(field)
+    return ""
+
+
+def _refuse_settings(struct_type: type[Struct]) -> None:
+    for setting, value in struct_type.model_config.items():
+        if setting not in _SILENT_SETTINGS and value != Struct.model_config.get(setting):
+            raise DeclarationError(
+                f"{field_line(struct_type, '')}{struct_type.__name__}: its model_config sets "
+                f"{setting!r}; leave it out: a struct is frozen and strict, and its annotations "
+                "alone say what it takes"
+            )
+
+
 def _located(struct_type: type[Struct], name: str, field: FieldInfo) -> Shape | None:
     """A field's condition; where it has none, the error says the line it stands on."""
     try:
@@ -105,16 +154,21 @@ def _condition(struct_type: type[Struct], name: str, field: FieldInfo) -> Shape 
     where = f"field {name!r} of {struct_type.__name__}"
     if field.alias or field.validation_alias:
         raise DeclarationError(f"{where}: an alias gives it two names; use one")
-    annotation: object = field.annotation
-    for mark in field.metadata:
-        annotation = Annotated[annotation, mark]
-    shape = read_shape(annotation, where)
+    shape = read_shape(_written(field), where)
     if not field.is_required() and (field.default_factory or field.default is not None):
         raise DeclarationError(
             f"{where}: a default would fill in what no node gave; make it `T | None = None` and "
             "let the node choose"
         )
     return shape
+
+
+def _written(field: FieldInfo) -> Any:
+    """A field's annotation with the metadata that pydantic took from it."""
+    annotation: Any = field.annotation
+    for mark in field.metadata:
+        annotation = Annotated[annotation, mark]
+    return annotation
 
 
 def struct_of(name: str, conditions: Conditions) -> type[Struct]:
@@ -144,11 +198,12 @@ def narrowed(struct_type: type[Struct], choices: Mapping[str, object]) -> Condit
             raise DeclarationError(
                 f"{struct_type.__name__} has no field {name!r} to narrow; it has {fields or 'none'}"
             )
+        if choice in ([], (), frozenset()):
+            raise DeclarationError(f"field {name!r} narrowed to {choice!r}: no choice is left")
         many = choice if isinstance(choice, (list, tuple, set, frozenset)) else (choice,)
-        values: frozenset[object] = frozenset(many)
         try:
-            shape = Shape(values=values)
-        except (ValueError, ContradictoryCondition) as error:
+            shape = Shape(values=frozenset[object](many))
+        except (TypeError, ValueError, ContradictoryCondition) as error:
             raise DeclarationError(f"field {name!r} narrowed to {choice!r}: {error}") from None
         if not shape.within(declared[name] or shape):
             raise DeclarationError(
@@ -176,9 +231,14 @@ def fill(struct_type: type[S], record: Mapping[str, object]) -> S:
     """
     seen = {name: _own(record.get(name)) for name in struct_type.model_fields}
     try:
-        return struct_type.model_validate(seen)
+        filled = struct_type.model_validate(seen)
     except ValidationError as error:
         raise broken(struct_type, error) from None
+    # Pydantic makes a model of a dict, which the record would go on to hold as a dict.
+    unmet = breach(conditions(struct_type), seen)
+    if unmet is not None:
+        raise unmet
+    return filled
 
 
 def _own(value: object) -> object:
@@ -222,11 +282,14 @@ def _found(shape: Shape | None, value: object) -> str:
     """A value in short; of a container the first item that is not what it should be."""
     if value is None:
         return "it is absent"
-    if shape is not None and shape.items is not None and isinstance(value, (list, tuple, set)):
-        for number, each in enumerate(value):
-            if not shape.items.holds(each):
-                return f"item {number} is {view(each)}"
-    return view(value)
+    place = ""
+    while shape is not None and shape.items is not None and isinstance(value, _CONTAINERS):
+        wrong = [item for item in enumerate(value) if not shape.items.holds(item[1])]
+        if not wrong:
+            break
+        number, value = wrong[0]
+        place, shape = f"{place}item {number} ", shape.items
+    return f"{place.rstrip().replace(' item', ', item')} is {view(value)}" if place else view(value)
 
 
 def view(value: object) -> str:
@@ -234,4 +297,8 @@ def view(value: object) -> str:
     if isinstance(value, str):
         short = value if len(value) <= 60 else f"{value[:60]}…"
         return f"{short!r} ({len(value)} characters)"
-    return f"{reprlib.repr(value)} ({type(value).__name__})"
+    try:
+        return f"{reprlib.repr(value)} ({type(value).__name__})"
+    except ValueError:
+        # Python writes no int of more than some thousand digits.
+        return f"a value too long to show ({type(value).__name__})"

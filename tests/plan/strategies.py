@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum, StrEnum
 from math import inf, nan
 
@@ -47,7 +47,7 @@ values: st.SearchStrategy[object] = st.one_of(
     st.just(b"ab"),
     st.lists(st.integers(0, 1), max_size=3),
     st.lists(st.sampled_from([0, 2, True, 0.5, "ab", None, b"ab", [1], []]), max_size=3),
-    st.lists(st.sampled_from([0, 2, "ab", "abc"]), max_size=3).map(tuple),
+    st.lists(st.sampled_from([0, 2, "ab", "abc", None]), max_size=3).map(tuple),
     st.none(),
 )
 
@@ -76,6 +76,7 @@ def _sized(draw: st.DrawFn) -> Shape:
 def _listed(draw: st.DrawFn) -> Shape:
     limits = draw(st.sampled_from([(0, inf), (1, inf), (0, 2), (1, 1), (0, 0)]))
     leaf = st.one_of(_numeric(), _sized(), _literal())
+    leaf |= leaf.map(lambda shape: replace(shape, maybe=True))
     items = draw(leaf | leaf.map(lambda shape: Shape(list, items=shape)))
     return Shape(
         draw(st.sampled_from([list, tuple])), min_len=limits[0], max_len=limits[1], items=items
@@ -157,9 +158,10 @@ def _domain() -> list[object]:
     leaves += [True, False, *Every, *Colour, *Letter, *Rank, *Texts]
     leaves += ["", "a", "ab", "abc", "abcd", *("z" * n for n in range(1, 8))]
     leaves += [*(b"z" * n for n in range(8)), *map(Bytes, (b"", b"z"))]
+    leaves += [None]
     inner = [*leaves, *([leaf] * n for leaf in leaves for n in (1, 2, 3, 4)), [], {}, ()]
     lists = [[each] * n for each in inner for n in (1, 2, 3)]
-    return [None, {}, object(), *inner, *lists, *map(tuple, lists)]
+    return [{}, object(), *inner, *lists, *map(tuple, lists)]
 
 
 DOMAIN = _domain()

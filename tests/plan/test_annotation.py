@@ -1,14 +1,33 @@
 from __future__ import annotations
 
 import datetime
+import typing
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, Flag
+from fractions import Fraction
 from functools import partial
 from math import inf, nan
 from pathlib import PurePath
-from typing import Annotated, Any, Final, Literal, NewType, Protocol, TypedDict, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    LiteralString,
+    NamedTuple,
+    Never,
+    NewType,
+    Optional,
+    Protocol,
+    TypedDict,
+    TypeVar,
+    Union,
+)
 
 import annotated_types as at
 import pytest
@@ -19,10 +38,19 @@ from pydantic import (
     ConfigDict,
     Field,
     FiniteFloat,
+    HttpUrl,
+    InstanceOf,
+    Json,
+    JsonValue,
+    PlainSerializer,
+    SecretStr,
+    SkipValidation,
+    Strict,
     StrictStr,
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    conint,
 )
 from typing_extensions import TypeAliasType
 
@@ -35,7 +63,7 @@ from tests.plan.strategies import Colour, shapes, values
 read = partial(read_shape, where="field 'x' of Passage")
 
 
-class Part(BaseModel):
+class Part(BaseModel, frozen=True):
     name: str
 
 
@@ -73,9 +101,30 @@ class Shouts(Protocol):
     def shout(self) -> str: ...
 
 
-Name = NewType("Name", str)
 T = TypeVar("T")
+
+
+class Pair(NamedTuple):
+    x: int
+
+
+class Odd: ...
+
+
+class Shout(str): ...
+
+
+@dataclass
+class Box(Generic[T]):
+    x: T
+
+
+Name = NewType("Name", str)
+K = TypeVar("K")
 Long = TypeAliasType("Long", Annotated[str, at.MinLen(9)])
+Many = TypeAliasType("Many", list[T], type_params=(T,))
+Same = TypeAliasType("Same", T, type_params=(T,))
+Swapped = TypeAliasType("Swapped", dict[T, K], type_params=(K, T))
 
 
 @pytest.mark.parametrize(
@@ -112,6 +161,17 @@ Long = TypeAliasType("Long", Annotated[str, at.MinLen(9)])
         (list[list[int]], Shape(list, items=Shape(list, items=Shape(int)))),
         (tuple[Literal["a"], ...], Shape(tuple, items=one_of("a"))),
         (set[Part], Shape(set, items=Shape(Part))),
+        (list[str | None], Shape(list, items=Shape(str, maybe=True))),
+        (Many[int], Shape(list, items=Shape(int))),
+        (Same[int], Shape(int)),
+        (typing.Tuple, Shape(tuple)),  # noqa: UP006
+        (tuple[Any, ...], Shape(tuple)),
+        (tuple[()], Shape(tuple, max_len=0)),
+        (tuple[Any, object], Shape(tuple, min_len=2, max_len=2)),
+        (dict[Any, object], Shape(dict)),
+        (conint(gt=3), Shape(int, low=4)),
+        (Annotated[float, at.Ge(-0.0)], Shape(float, low=0)),
+        (Annotated[int, PlainSerializer(str)], Shape(int)),
         (Annotated[list[int], at.Len(1, 3)], Shape(list, min_len=1, max_len=3, items=Shape(int))),
         (Annotated[list[int], at.MaxLen(0)], Shape(list, max_len=0)),
         (Absent, None),
@@ -129,10 +189,43 @@ def test_element_types_that_are_not_read_are_a_mark_that_entails_only_itself() -
         assert first.within(Shape(first.base))
         assert not Shape(first.base).within(first)
         assert not first.within(second)
-    optional = read(list[str | None])
-    assert optional is not None
-    assert optional.say() == "list[str | None]"
-    assert not optional.within(Shape(list, items=Shape(str)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (dict[str, int | str], dict[str, Union[str, int]]),  # noqa: UP007
+        (dict[str, typing.List[int]], typing.Dict[str, list[int]]),  # noqa: UP006
+        (
+            dict[str, Annotated[str, at.Len(2, 3)]],
+            dict[str, Annotated[str, Field(max_length=3), Field(min_length=2)]],
+        ),
+        (tuple[Literal["a", "b"], Long], tuple[Literal["b", "a"], Annotated[str, at.MinLen(9)]]),
+        (Swapped[int, str], dict[str, int]),
+        (dict[str, Any], dict[str, object]),
+        (dict[str, Optional[int]], dict[str, int | None]),  # noqa: UP045
+    ],
+)
+def test_two_ways_to_write_the_same_element_types_are_one_mark(one: object, other: object) -> None:
+    assert read(one) == read(other)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "said"),
+    [
+        (dict[str, JsonValue], "dict[str, JsonValue]"),
+        (dict[Colour, bool], "dict[Colour, bool]"),
+        (dict[str, int | None], "dict[str, int | None]"),
+        (
+            tuple[Part, Annotated[str, Field(pattern="^x")]],
+            "tuple[Part, Annotated[str, StringConstraints(pattern='^x')]]",
+        ),
+    ],
+)
+def test_element_types_that_are_not_read_are_said_as_written(annotation: object, said: str) -> None:
+    shape = read(annotation)
+    assert shape is not None
+    assert shape.say() == said
 
 
 def test_the_same_pattern_written_twice_is_one_mark() -> None:
@@ -149,7 +242,33 @@ def test_the_same_pattern_written_twice_is_one_mark() -> None:
         (int | str, "one type a field: use Literal for choices, or make two nodes"),
         (int | str | None, "one type a field"),
         (Literal["a", 1], "choices of one type"),
+        (Literal[nan], "no choice is NaN"),
+        (Literal[10**400], "beyond the range of a float"),
+        (Literal[int], "choices are text, numbers or members of an Enum"),
+        (Literal[None], "None says nothing; write Absent"),
+        (Union[int, str], "one type a field"),  # noqa: UP007
+        (Optional[Union[int, str]], "one type a field"),  # noqa: UP007, UP045
+        (Annotated[int | str, at.Ge(1)], "one type a field"),
+        (list[Literal["a", 1]], "its items: cannot read Literal['a', 1]: choices of one type"),
+        (dict[str, Callable[[int], str]], "its values: cannot read Callable[[int], str]: a record"),
+        (dict[datetime.date, int], "its keys: cannot read date: write str"),
+        (tuple[Odd, int], "its items: cannot read Odd: make it a dataclass, or a pydantic model"),
+        (tuple[Absent, int], "its items: items cannot be Absent"),
+        (set[list[int]], "no list can be in a set; write list[T]"),
+        (frozenset[Base], "no Base can be in a set; write list[T], or freeze the class"),
         (Any, "write object for any value at all"),
+        (JsonValue, "write object for any value at all"),
+        (Never, "no value is one; write Absent"),
+        (LiteralString, "write str"),
+        (Pair, "cannot read Pair: write a dataclass, or a pydantic model of the same fields"),
+        (Box[int], "write Box, or a dataclass of its own for these types"),
+        (Odd, "make it a dataclass, or a pydantic model"),
+        (Shout, "write str, or a dataclass around one"),
+        (SecretStr, "write str, and hold it as text"),
+        (HttpUrl, "write str, and hold it as text"),
+        (Fraction, "write float, or two fields, each int"),
+        (AbstractSet[int], "write set[T]"),
+        (Counter, "write dict, or a dataclass around one"),
         (datetime.date, "cannot read date: write str, and hold it as text, by ISO 8601"),
         (datetime.timedelta, "write float, for a number of seconds"),
         (Decimal, "write float, or int"),
@@ -186,7 +305,21 @@ def test_the_same_pattern_written_twice_is_one_mark() -> None:
         (Annotated[int, at.MinLen(3)], "int has no length; use Ge and Le for numbers"),
         (Annotated[float, at.Ge(-inf)], "a bound is finite"),
         (Annotated[float, at.Ge(nan)], "a bound is an int or a float"),
+        (Annotated[float, at.Le(10**400)], "a bound lies within the range of a float"),
+        (Annotated[str, at.MinLen(-1)], "a length is a whole number, 0 or more"),
+        (Annotated[str, at.MultipleOf(3)], "multiples are of int and float, not str"),
+        (Annotated[int, Field(pattern="x")], "cannot read pattern 'x': it says nothing of int"),
+        (Annotated[str, at.Timezone(None)], "it is for a datetime, which is held as text"),
         (Annotated[str, AfterValidator(str.strip)], "may change the value; use annotated_types"),
+        (dict[str, Annotated[str, AfterValidator(str.strip)]], "its values: cannot read After"),
+        (Annotated[str, StringConstraints(strip_whitespace=True)], "it may change the value"),
+        (Annotated[str, StringConstraints(to_lower=True)], "it may change the value"),
+        (Annotated[str, Field(coerce_numbers_to_str=True)], "it may change the value"),
+        (Annotated[int, Strict(False)], "a value is taken as it is, and never converted"),
+        (Annotated[int, Field(strict=False)], "a value is taken as it is, and never converted"),
+        (SkipValidation[int], "it may change the value, or leave it unchecked"),
+        (InstanceOf[Base], "it may change the value, or leave it unchecked"),
+        (Json[int], "it may change the value, or leave it unchecked"),
         (Annotated[str, ["unhashable"]], "metadata must be hashable"),
     ],
 )

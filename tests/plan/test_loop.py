@@ -168,8 +168,8 @@ def test_the_digest_changes_with_order_and_limits() -> None:
 
 
 def test_an_until_that_no_run_could_check_is_refused() -> None:
-    wanted = list[Annotated[str, MultipleOf(3)]]
-    for kept in (list, list[str], wanted):
+    wanted = list[Annotated[int, MultipleOf(3)]]
+    for kept in (list, list[int], wanted):
         listed = acts("listed", {"text": TEXT}, {"items": read_shape(kept, "items")})
         until = {"items": read_shape(wanted, "items")}
         if kept == wanted:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf, nan
 
 import pytest
@@ -21,6 +22,15 @@ class Second(First):
 
 
 class Third(First): ...
+
+
+def only_nones_in_common(a: Shape, b: Shape) -> bool:
+    """Whether None is all that items at some depth share, which no shape says."""
+    while a.items is not None and b.items is not None:
+        if a.items.maybe and b.items.maybe and a.items.meet(b.items) is None:
+            return True
+        a, b = a.items, b.items
+    return False
 
 
 class TestLaws:
@@ -51,7 +61,7 @@ class TestLaws:
 
     @given(shapes(), shapes(), shapes())
     def test_join_is_the_least_upper_bound(self, a: Shape, b: Shape, wide: Shape) -> None:
-        if a.within(wide) and b.within(wide) and wide.values is None:
+        if a.within(wide) and b.within(wide):
             assert a.join(b).within(wide)
 
     @given(shapes(), shapes(), shapes())
@@ -73,8 +83,19 @@ class TestLaws:
     def test_meet_keeps_every_value_of_both(self, a: Shape, b: Shape, value: object) -> None:
         if value is not None and a.holds(value) and b.holds(value):
             both = a.meet(b)
-            assert both is not None
-            assert both.holds(value)
+            if both is None:
+                assert only_nones_in_common(a, b)
+            else:
+                assert both.holds(value)
+
+    @given(shapes(), shapes(), shapes())
+    def test_meet_is_the_greatest_lower_bound(self, a: Shape, b: Shape, narrow: Shape) -> None:
+        if narrow.within(a) and narrow.within(b):
+            both = a.meet(b)
+            if both is None:
+                assert only_nones_in_common(a, b)
+            else:
+                assert narrow.within(both)
 
     @given(shapes(), shapes())
     def test_meet_is_commutative_and_gives_the_narrower_of_two_nested(
@@ -163,6 +184,20 @@ class TestItems:
         assert not nested.holds([["ab"], ["a"]])
         assert not nested.holds([["ab"], None])
 
+    def test_items_that_may_be_none_are_wider_than_those_that_may_not(self) -> None:
+        texts, gaps = listed(TEXT), listed(replace(TEXT, maybe=True))
+        assert gaps.holds(["a", None])
+        assert texts.within(gaps)
+        assert not gaps.within(texts)
+        assert texts.join(gaps) == gaps
+        assert texts.meet(gaps) == texts
+        assert listed(Shape(maybe=True)) == listed(Shape()) == Shape(list)
+
+    def test_lists_with_nothing_but_none_in_common_have_no_meet_that_could_be_said(self) -> None:
+        texts, numbers = (listed(Shape(base, maybe=True)) for base in (str, int))
+        assert texts.meet(numbers) is None
+        assert texts.join(numbers) == Shape(list)
+
     def test_the_empty_list_is_in_every_list_and_says_nothing_of_items(self) -> None:
         empty = Shape(list, max_len=0)
         assert listed(Shape(int), max_len=0) == empty
@@ -191,10 +226,13 @@ class TestModels:
     def test_minus_zero_is_zero(self) -> None:
         assert one_of(0.0).holds(-0.0)
         assert one_of(-0.0) == one_of(0.0)
+        assert one_of(-0.0).say() == "0.0"
 
     def test_an_int_past_every_double_is_no_number(self) -> None:
         assert not Shape(int).holds(10**400)
         assert Shape(int).within(Shape(float))
+        with pytest.raises(ContradictoryCondition):
+            one_of(10**400)
 
 
 class TestCompleteness:
@@ -308,6 +346,11 @@ class TestKnown:
         (Shape(list, items=at_least(5)), "list of items, each str of at least 5 characters"),
         (Shape(list, min_len=1, items=one_of("a")), "list of at least 1 item, each 'a'"),
         (Shape(list, items=Shape(list, items=Shape(bool))), "list[list[bool]]"),
+        (Shape(list, items=Shape(str, maybe=True)), "list[str | None]"),
+        (
+            Shape(list, items=Shape(str, None, min_len=2, maybe=True)),
+            "list of items, each str of at least 2 characters or None",
+        ),
         (one_of("wiki", "rap"), "one of 'rap', 'wiki'"),
         (one_of(10, 9), "one of 9, 10"),
         (one_of("rap"), "'rap'"),

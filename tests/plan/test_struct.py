@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import pytest
 from annotated_types import MinLen
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from dataforge.errors import DeclarationError, Unmet
 from dataforge.plan.shape import Shape
@@ -18,6 +20,7 @@ from dataforge.plan.struct import (
     conditions,
     facts,
     fill,
+    narrowed,
     struct_of,
 )
 from tests.plan.scene import TEXT, at_least, one_of
@@ -53,7 +56,59 @@ class Misread(Struct):
 
 
 class Dangling(Struct):
-    text: Nowhere  # type: ignore[name-defined]  # noqa: F821
+    text: dict[str, Nowhere]  # type: ignore[name-defined]  # noqa: F821
+
+
+class Lax(Struct):
+    model_config = ConfigDict(strict=False)
+    n: int
+
+
+class Open(Struct, extra="allow"):
+    n: int
+
+
+class Lowered(Struct, str_to_lower=True):
+    text: str
+
+
+class Unclosed(Struct):
+    n: int
+    text: Annotated[str, Field(pattern="(")]
+
+
+class Hidden(Struct):
+    calls: dict[str, Callable[[], int]]
+
+
+class Base(BaseModel):
+    x: int
+
+
+class Below(Base):
+    y: int
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@dataclass
+class Higher(Point):
+    y: int
+
+
+class Bases(Struct):
+    one: Base
+    many: list[Base]
+    point: Point
+
+
+class Belows(Struct):
+    one: Below
+    many: list[Below]
+    point: Higher
 
 
 def test_the_annotations_are_the_conditions() -> None:
@@ -72,7 +127,12 @@ def test_the_annotations_are_the_conditions() -> None:
         (Aliased, "field 'text' of Aliased: an alias gives it two names"),
         (Defaulted, "field 'tone' of Defaulted: a default would fill in what no node gave"),
         (Misread, r"field 'text' of Misread: cannot read int \| str: one type a field"),
-        (Dangling, "Dangling: the name 'Nowhere' does not resolve"),
+        (Dangling, "field 'text' of Dangling: the name 'Nowhere' does not resolve"),
+        (Lax, "Lax: its model_config sets 'strict'; leave it out"),
+        (Open, "Open: its model_config sets 'extra'; leave it out"),
+        (Lowered, "Lowered: its model_config sets 'str_to_lower'; leave it out"),
+        (Unclosed, "field 'text' of Unclosed: pydantic cannot check it: .*unclosed group"),
+        (Hidden, r"field 'calls' of Hidden, its values: cannot read Callable\[\[\], int\]"),
     ],
 )
 def test_a_struct_the_plan_cannot_read_is_refused(struct: type[Struct], said: str) -> None:
@@ -128,6 +188,60 @@ def test_a_breach_inside_a_list_names_the_item() -> None:
     assert unmet.reason == "turns is not list of items, each str of at least 3 characters"
     assert unmet.detail == "item 1 is 'no' (2 characters)"
     assert breach(wanted, {"turns": ["fine"]}) is None
+
+
+def test_a_breach_deep_inside_a_list_names_every_place_on_the_way() -> None:
+    wanted = {"turns": Shape(list, items=Shape(frozenset, items=at_least(3)))}
+    unmet = breach(wanted, {"turns": [frozenset(), frozenset({"no"})]})
+    assert unmet is not None
+    assert unmet.detail == "item 1, item 0 is 'no' (2 characters)"
+    unmet = breach(wanted, {"turns": [frozenset(), None]})
+    assert unmet is not None
+    assert unmet.detail == "item 1 is None (NoneType)"
+
+
+def test_a_value_too_long_to_show_is_still_a_breach() -> None:
+    unmet = breach({"n": Shape(int)}, {"n": 10**9000})
+    assert unmet is not None
+    assert unmet.detail == "a value too long to show (int)"
+
+
+def test_a_model_may_stand_for_its_base_and_not_the_reverse() -> None:
+    narrow: dict[str, object] = {"one": Below(x=1, y=2), "many": [Below(x=1, y=2)]}
+    narrow["point"] = Higher(1, 2)
+    for name, shape in conditions(Belows).items():
+        assert shape is not None
+        wide = conditions(Bases)[name]
+        assert wide is not None
+        assert shape.within(wide)
+        assert not wide.within(shape)
+    assert fill(Bases, narrow).one == Below(x=1, y=2)
+    assert fill(Bases, narrow).point == Higher(1, 2)
+    for name, value in {"one": Base(x=1), "many": [Base(x=1)], "point": Point(1)}.items():
+        with pytest.raises(Unmet, match=name):
+            fill(Belows, {**narrow, name: value})
+
+
+@pytest.mark.parametrize("field", ["one", "many", "point"])
+def test_no_dict_is_taken_for_a_model_since_the_record_would_stay_a_dict(field: str) -> None:
+    met: dict[str, object] = {"one": Base(x=1), "many": [Base(x=1)], "point": Point(1)}
+    made: object = {"x": 1}
+    with pytest.raises(Unmet, match=f"{field} is not "):
+        fill(Bases, {**met, field: [made] if field == "many" else made})
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ([], "no choice is left"),
+        ([["news"]], "unhashable"),
+        (["news", 1], "values of several types"),
+        ("rap", "cannot be narrowed to 'rap'"),
+    ],
+)
+def test_a_choice_that_cannot_be_is_refused(choice: object, said: str) -> None:
+    with pytest.raises(DeclarationError, match=f"field 'kind'.*{said}"):
+        narrowed(Passage, {"kind": choice})
 
 
 def test_no_breach_where_all_conditions_are_met() -> None:
