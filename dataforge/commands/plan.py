@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from functools import partial
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,8 +155,8 @@ def _condition(
 
 def _choice(text: str, shapes: Sequence[Shape]) -> Shape:
     """Literals, each of the value the nodes know under that text; else a text or a number."""
-    from dataforge.plan.bases import is_number
-    from dataforge.plan.shape import Shape
+    from dataforge.plan.bases import below, is_number
+    from dataforge.plan.shape import Shape, named
 
     known = {
         getattr(value, "name", str(value)): value
@@ -171,8 +171,12 @@ def _choice(text: str, shapes: Sequence[Shape]) -> Shape:
             values.append(known[part])
         elif numeric:
             values.append(_number(part))
-        else:
+        elif any(below(str, shape.base) for shape in shapes):
             values.append(part)
+        else:
+            kinds = ", ".join(sorted({named(shape.base) for shape in shapes}))
+            hint = f"; known are {', '.join(sorted(known))}" if known else ""
+            raise ValueError(f"{part!r} cannot be: it is of type {kinds}{hint}")
     return Shape(values=frozenset(values))
 
 
@@ -182,7 +186,7 @@ def _bound(sign: str, text: str, shapes: Sequence[Shape]) -> Shape:
     from dataforge.plan.shape import Shape
 
     number = _number(text)
-    base = shapes[0].base
+    base = next((s.base for s in shapes if s.base is not object), shapes[0].base)
     if is_number(base):
         if sign[0] == ">":
             return Shape(base, low=number, low_open=sign == ">")
@@ -202,9 +206,12 @@ def _number(text: str) -> float:
     except ValueError:
         pass
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         raise ValueError(f"{text!r} is no number") from None
+    if not isfinite(number):
+        raise ValueError(f"{text!r} is no finite number")
+    return number
 
 
 def _write(
@@ -228,15 +235,18 @@ def _write(
         raise UsageError(
             f"--pddl {folder}: no folder can be made there ({error.strerror})"
         ) from None
-    for file, text in (("domain.pddl", domain), ("problem.pddl", problem)):
-        path = folder / file
-        replace_file(path, partial(_put, text))
+    first, second = folder / "domain.pddl", folder / "problem.pddl"
+    for path in (first, second):
+        if path.is_dir():
+            raise UsageError(f"--pddl {folder}: {path.name} there is a folder; name another")
+
+    def write_both(path: Path) -> None:
+        path.write_text(domain, encoding="utf-8")
+        replace_file(second, lambda beside: beside.write_text(problem, encoding="utf-8"))
+
+    replace_file(first, write_both)
     if not quiet:
-        click.echo(f"{folder / 'domain.pddl'} and {folder / 'problem.pddl'}: for any planner\n")
-
-
-def _put(text: str, path: Path) -> None:
-    path.write_text(text, encoding="utf-8")
+        click.echo(f"{first} and {second}: for any planner\n")
 
 
 def _roles(way: Sequence[Action]) -> Mapping[str, str]:
@@ -253,11 +263,12 @@ def _as_data(have: Conditions, want: Conditions, found: Plans) -> dict[str, obje
             {"nodes": [action.name for action in way], "roles": sorted(_roles(way))}
             for way in found.found
         ],
-        "more": found.more,
+        "more": found.more or found.cut,
     }
 
 
 def _as_text(said: Sequence[str], have: Conditions, found: Plans) -> str:
+    from dataforge.plan.goal import LOOKED_AT
     from dataforge.plan.shape import Shape, say
 
     lines = [
@@ -273,4 +284,6 @@ def _as_text(said: Sequence[str], have: Conditions, found: Plans) -> str:
         lines.append(f"{number:{width}}  {steps}" + (f"   ({roles})" if roles else ""))
     if found.more:
         lines += ["", "and more; --limit N lists them"]
+    elif found.cut:
+        lines += ["", f"there may be more: only the {LOOKED_AT:,} shortest walks were looked at"]
     return "\n".join(lines)

@@ -7,7 +7,7 @@ preference but the alphabet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -19,11 +19,12 @@ from dataforge.plan.node import gate
 from dataforge.plan.shape import Conditions, Known, Shape, entails, missing
 from dataforge.plan.space import entry
 
-__all__ = ["HAVE", "WANT", "Plans", "assumed", "plans", "relevant"]
+__all__ = ["HAVE", "LOOKED_AT", "WANT", "Plans", "assumed", "plans", "relevant"]
 
 HAVE, WANT = "have", "want"
-"""Names of the gates that stand for the given facts and for the goal."""
-_LOOKED_AT = 20_000
+"""Names of the gates that stand for the given facts and for the goal; primed where taken."""
+LOOKED_AT = 20_000
+"""How many walks are looked at, shortest first, for such as no step can be left out of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,9 @@ class Plans:
 
     found: tuple[tuple[Action, ...], ...]
     more: bool
-    """Whether there may be others."""
+    """Whether there are others."""
+    cut: bool
+    """Whether there were more than `LOOKED_AT` walks, so that others may not have been seen."""
 
 
 def assumed(field: str, actions: Sequence[Action]) -> Shape | None:
@@ -41,16 +44,17 @@ def assumed(field: str, actions: Sequence[Action]) -> Shape | None:
     That is all the bounds, lengths and marks that actions need of it, as far as they agree; not a
     choice among literals. None where no action reads or writes it.
     """
+    ordered = sorted(actions, key=lambda action: action.name)
     seen = [
         shape
-        for action in sorted(actions, key=lambda action: action.name)
+        for action in ordered
         for shape in (action.preconditions.get(field), action.postconditions.get(field))
         if shape is not None
     ]
     if not seen:
         return None
     best = Shape(seen[0].base)
-    for action in actions:
+    for action in ordered:
         want = action.preconditions.get(field)
         if want is not None and want.values is None:
             best = best.meet(replace(want, maybe=False)) or best
@@ -88,23 +92,28 @@ def plans(
     Raises `UnreachableTarget` where there are none, `TooManyStates` where they are too many to
     tell apart.
     """
-    others = [action for action in actions if action.name not in (HAVE, WANT)]
-    by_name = {action.name: action for action in relevant(others, want)}
-    first, last = gate(HAVE, have), gate(WANT, want)
+    by_name = {action.name: action for action in relevant(actions, want)}
+    taken = {action.name for action in actions}
+    first, last = gate(_free(HAVE, taken), have), gate(_free(WANT, taken), want)
     helping = [*by_name.values(), first, last]
     try:
-        graph = Graph.build("plan", helping, HAVE, WANT, max_states=max_states)
+        graph = Graph.build("plan", helping, first.name, last.name, max_states=max_states)
     except UnreachableTarget:
         # Those that give almost enough help no plan, but do explain that there is none.
-        why = Why("plan", [*others, first, last], first, last).unreachable()
+        why = Why("plan", [*actions, first, last], first, last).unreachable()
         raise UnreachableTarget(f"no walk leads from what is given to the goal\n{why}") from None
-    looked_at = graph.walks(_LOOKED_AT)
-    ways = (tuple(by_name[name] for name in walk[1:-1]) for walk in looked_at)
+    walks = graph.walks(LOOKED_AT + 1)
+    ways = (tuple(by_name[name] for name in walk[1:-1]) for walk in walks[:LOOKED_AT])
     known = entry(have)
     spare: Iterator[tuple[Action, ...]] = (way for way in ways if _needs_all(way, known, want))
     found = tuple(islice(spare, limit))
-    more = next(spare, None) is not None or len(looked_at) == _LOOKED_AT
-    return Plans(found, more)
+    return Plans(found, more=next(spare, None) is not None, cut=len(walks) > LOOKED_AT)
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name
 
 
 def _needs_all(way: Sequence[Action], known: Known, want: Conditions) -> bool:

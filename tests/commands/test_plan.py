@@ -70,7 +70,11 @@ def test_where_no_walk_leads_it_says_what_is_lacking() -> None:
         ("", "cannot be read; write FIELD"),
         ("passage>=many", "'many' is no number"),
         ("passage>=1.5", "a length is a whole number"),
+        ("passage>=nan", "'nan' is no finite number"),
+        ("passage<=1e999", "'1e999' is no finite number"),
         ("truncated>=1", "bool has neither size nor length"),
+        ("truncated=true", "'true' cannot be: it is of type bool; known are False, True"),
+        ("messages=x", "'x' cannot be: it is of type list"),
     ],
 )
 def test_a_fact_that_cannot_be_is_one_line(fact: str, said: str) -> None:
@@ -91,6 +95,15 @@ def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     result = plan("--have", "passage", "--want", "answer", "--pddl", str(tmp_path / "file" / "x"))
     assert result.exit_code == 2
     assert "no folder can be made there" in result.stderr
+
+
+@pytest.mark.parametrize("taken", ["domain.pddl", "problem.pddl"])
+def test_both_files_are_written_or_neither(tmp_path: Path, taken: str) -> None:
+    (tmp_path / taken).mkdir()
+    result = plan("--have", "passage", "--want", "answer", "--pddl", str(tmp_path))
+    assert result.exit_code == 2
+    assert f"{taken} there is a folder; name another" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [taken]
 
 
 def test_domain_and_problem_are_written_for_other_planners(tmp_path: Path) -> None:

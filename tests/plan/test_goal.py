@@ -79,6 +79,26 @@ def test_a_field_given_by_name_is_good_enough_for_all_its_readers() -> None:
     assert assumed("nothing", LIBRARY) is None
 
 
+def test_what_is_assumed_does_not_depend_on_the_order_of_nodes() -> None:
+    short, long = Shape(str, max_len=400), at_least(500)
+    disagreeing = [acts("b", {"text": short}, {"x": TEXT}), acts("a", {"text": long}, {"y": TEXT})]
+    assert assumed("text", disagreeing) == assumed("text", disagreeing[::-1]) == long
+
+
+def test_a_node_may_be_named_as_the_gates_are() -> None:
+    library = [acts("have", {"a": TEXT}, {"b": TEXT}), acts("want", {"b": TEXT}, {"c": TEXT})]
+    (way,) = plans(library, {"a": TEXT}, {"c": TEXT}, 9).found
+    assert [action.name for action in way] == ["have", "want"]
+
+
+def test_detours_too_many_to_look_at_are_told_from_plans_that_are_left() -> None:
+    fixes = [acts(f"fix{number}", {"text": TEXT}, {"text": TEXT}) for number in range(8)]
+    found = plans([ASK, *fixes], {"text": at_least(50)}, {"text": TEXT, "question": TEXT}, 9)
+    assert [[action.name for action in way] for way in found.found] == [["ask"]]
+    assert found.cut
+    assert not found.more
+
+
 def reaches(way: tuple[Action, ...], known: Known, want: Conditions) -> bool:
     for action in way:
         if missing(known, action.requires):
