@@ -23,7 +23,7 @@ _RESERVED = (
     *("and", "or", "not", "imply", "exists", "forall", "when", "either", "object", "number"),
     *("define", "domain", "problem", "total-cost", "increase", "decrease", "assign", "scale-up"),
     *("scale-down", "minimize", "maximize", "at", "over", "all", "start", "end", "always"),
-    *("present", "meets", "done", "field", "condition", "node"),
+    *("oneof", "present", "meets", "done", "field", "condition", "node"),
 )
 
 
