@@ -49,6 +49,10 @@ class Reply:
     """`length` when the reply was cut at `max_tokens`."""
     tokens_in: int
     tokens_out: int
+    tokens_cached: int = 0
+    """Of `tokens_in`, those the endpoint had read before and mostly bills for less."""
+    tokens_reasoning: int = 0
+    """Of `tokens_out`, those spent on reasoning before the answer."""
 
 
 class Model(Protocol):

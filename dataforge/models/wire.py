@@ -56,6 +56,10 @@ def chat_reply(body: object) -> Reply:
         finish=finish,
         tokens_in=_count(_field(usage, "prompt_tokens")),
         tokens_out=_count(_field(usage, "completion_tokens")),
+        tokens_cached=_count(_field(_field(usage, "prompt_tokens_details"), "cached_tokens")),
+        tokens_reasoning=_count(
+            _field(_field(usage, "completion_tokens_details"), "reasoning_tokens")
+        ),
     )
 
 

@@ -50,6 +50,18 @@ def test_a_reply_is_read_with_its_usage() -> None:
     assert chat_reply(body) == Reply(text="Hi", finish="length", tokens_in=5, tokens_out=2)
 
 
+def test_tokens_read_before_and_spent_on_reasoning_are_counted_apart() -> None:
+    usage = {
+        "prompt_tokens": 9,
+        "completion_tokens": 7,
+        "prompt_tokens_details": {"cached_tokens": 8},
+        "completion_tokens_details": {"reasoning_tokens": 6},
+    }
+    reply = chat_reply({"choices": [{"message": {"content": "yes"}}], "usage": usage})
+    assert (reply.tokens_in, reply.tokens_cached) == (9, 8)
+    assert (reply.tokens_out, reply.tokens_reasoning) == (7, 6)
+
+
 def test_a_withheld_reply_is_empty_and_missing_usage_is_zero() -> None:
     body = {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]}
     assert chat_reply(body) == Reply(text="", finish="stop", tokens_in=0, tokens_out=0)
