@@ -2,8 +2,7 @@
 
 What it replies is a function of the request alone; how it fails, of the request and of how often it
 came, drawn by the plan's seed. So a run meets the same faults at any speed, and what passes changes
-nothing of what it makes. No request is failed for good: after `MOST` failures it is answered, which
-leaves rate limits aside, for those never count.
+nothing of what it makes. After `most` failures a request is answered, rate limits not counted.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 ROOT = Path(__file__).parents[2]
-MOST = 4
 LIMITS = ("limit", "wait", "burst")
 TRANSIENT = ("500", "502", "503", "408", "reset", "half", "html", "shape", "zeros", "inner")
 
@@ -54,6 +52,8 @@ class Plan:
 
     rates: Mapping[str, int] = field(default_factory=dict)
     """Fault -> in how many of a hundred requests; rate limits are `LIMITS`, others `TRANSIENT`."""
+    most: int = 4
+    """After how many faults, rate limits not counted, a request is answered."""
     odd: bool = False
     """Some replies are empty, cut, huge, or hold half characters and NULs, always the same ones."""
     fatal: tuple[int, str] | None = None
@@ -63,6 +63,8 @@ class Plan:
     """What is replied to everything; empty: something that depends on the request."""
     echo: bool = False
     """Failures repeat the Authorization header."""
+    before: str = ""
+    """What stands before it."""
     kills: tuple[int, ...] = ()
     """At which requests the process that holds `run` is killed: odd ones before the answer."""
     run: str = ""
@@ -118,7 +120,7 @@ class Endpoint:
     async def let_go(self) -> None:
         """Waits for as long as the plan's file is there, which another process takes away."""
         held = self.plan.held and Path(self.plan.held)
-        while held and held.exists():  # noqa: ASYNC110, ASYNC240
+        while held and held.exists():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     def note(self, what: str, name: str) -> None:
@@ -139,7 +141,7 @@ class Endpoint:
                     self.burst = 5 if fault == "burst" else 0
                     return fault
                 self.failed[name] += 1
-                return fault if self.failed[name] <= MOST else ""
+                return fault if self.failed[name] <= self.plan.most else ""
             die -= rate
         return ""
 
@@ -181,10 +183,16 @@ class Endpoint:
         from aiohttp import web
 
         said = {"error": {"message": f"{words} {self.heard(request)}".strip()}}
-        return web.json_response(said, status=status, headers=headers)
+        # As some servers write it, out of fear of browsers.
+        text = json.dumps(said).replace("+", "\\u002b")
+        return web.Response(
+            text=text, status=status, headers=headers, content_type="application/json"
+        )
 
     def heard(self, request: web.Request) -> str:
-        return f"you sent {request.headers.get('Authorization')}" if self.plan.echo else ""
+        if not self.plan.echo:
+            return ""
+        return f"you sent {self.plan.before}{request.headers.get('Authorization')}"
 
     def reply(self, name: str) -> dict[str, object]:
         text = self.plan.text or f"reply {drawn(name):x}"

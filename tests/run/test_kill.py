@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.run.faulty import Desk, Plan, serving
 from tests.run.scene import bytes_of, order, run
 
 WALKS = 24
@@ -111,3 +113,69 @@ async def test_killed_from_outside_while_writing_it_continues_as_well(tmp_path: 
     assert watched.safe
     await run(order(WALKS), tmp_path / "whole")
     assert bytes_of(watched.folder) == bytes_of(tmp_path / "whole")
+
+
+# Drawn once over a run's course, and kept, so that a failure can be met again.
+AT_REQUESTS = ((1, 18, 43, 60, 77), (6, 14, 39, 58, 90))
+AT_BYTES = ((1, 9_300, 24_800, 41_500, 63_000), (2_700, 17_900, 33_200, 52_400, 71_000))
+
+
+def sit_to_the_end(desk: Desk, sizes: tuple[int, ...] = ()) -> int:
+    """Gives the command until it ends by itself; how often it was killed."""
+    kills, todo = 0, list(sizes)
+    while True:
+        with desk.popen() as process:
+            if todo:
+                kill_when_written(process, desk.run / "calls.jsonl", todo.pop(0))
+            _, err = process.communicate(timeout=120)
+        if process.returncode != -signal.SIGKILL:
+            assert process.returncode == 0, err
+            return kills
+        kills += 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("course", range(len(AT_REQUESTS) + len(AT_BYTES)))
+def test_the_command_killed_at_any_instant_loses_doubles_and_repeats_nothing(
+    tmp_path: Path, course: int
+) -> None:
+    by_request = course < len(AT_REQUESTS)
+    kills = AT_REQUESTS[course] if by_request else ()
+    sizes = () if by_request else AT_BYTES[course - len(AT_REQUESTS)]
+    with serving(tmp_path / "whole", Plan()) as served:
+        whole = Desk(tmp_path / "whole", served.spec())
+        assert sit_to_the_end(whole) == 0
+    faults = {"limit": 5, "500": 5, "reset": 5}
+    plan = Plan(faults, kills=kills, run=str(tmp_path / "run"))
+    with serving(tmp_path, plan) as served:
+        desk = Desk(tmp_path, served.spec())
+        killed = sit_to_the_end(desk, sizes)
+        assert killed == len(kills or sizes)
+        assert desk.finished() == whole.finished()
+        # What came back and was not yet in the journal may be asked again: what was in flight.
+        repeated = served.counted("served") - whole.finished()
+        assert repeated.total() <= killed * desk.concurrency
+        asked = served.counted("asked")
+        assert replace(desk, concurrency=1).give().code == 0
+        assert served.counted("asked") == asked
+    assert desk.conserved()
+    assert desk.outcomes() == whole.outcomes()
+    assert desk.tables() == whole.tables()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("torn", ["calls.jsonl", "walks.jsonl"])
+async def test_a_log_torn_at_any_byte_of_its_last_line_leads_to_the_same_corpus(
+    tmp_path: Path, torn: str
+) -> None:
+    await run(order(2), tmp_path)
+    whole = bytes_of(tmp_path)
+    walks, log = tmp_path / "walks.jsonl", tmp_path / torn
+    kept, data = walks.read_bytes(), log.read_bytes()
+    last = data.rstrip(b"\n").rfind(b"\n") + 1
+    for size in range(last, len(data) + 1):
+        # A walk is written after its calls are on disk, so no kill tears off those.
+        walks.write_bytes(kept if torn == "walks.jsonl" else b"")
+        log.write_bytes(data[:size])
+        await run(order(2), tmp_path)
+        assert bytes_of(tmp_path) == whole
