@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -102,16 +102,20 @@ class Endpoint:
         if self.plan.fatal is not None and number > self.plan.fatal_from:
             status, words = self.plan.fatal
             return self.complaint(request, status, words)
-        fault = self.fault(name)
+        fault = "" if number in self.plan.kills else self.fault(name)
         if fault:
             self.note(fault, name)
             return await self.fail(request, fault)
         data = json.dumps(self.reply(name)).encode()
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.content_length = len(data)
-        await response.prepare(request)
-        await response.write(data)
-        await response.write_eof()
+        try:
+            await response.prepare(request)
+            await response.write(data)
+            await response.write_eof()
+        except ConnectionError:
+            # The process that asked was killed meanwhile.
+            return response
         self.note("served", name)
         if number in self.plan.kills and number % 2 == 0:
             self.kill()
@@ -264,8 +268,8 @@ class Desk:
     def run(self) -> Path:
         return self.folder / "run"
 
-    def popen(self, *args: str, **options: object) -> subprocess.Popen[str]:
-        """`dataforge ARGS` as a process; without any, the run."""
+    def popen(self, *args: str, first: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+        """`dataforge ARGS` as a process; without any, the run. `first` is done in it before."""
         site, library = self.folder / "site", self.folder / "lib"
         if not library.exists():
             make_library(library, seeds=self.walks)
@@ -274,19 +278,20 @@ class Desk:
         roles = [f"--model={role}={self.spec}" for role in ("writer", "answerer")]
         run = ("run", "small", "--library", str(library), "--out", str(self.run), *roles)
         limits = (f"--concurrency={self.concurrency}", *self.more)
-        return subprocess.Popen(
+        process: subprocess.Popen[str] = subprocess.Popen(
             [sys.executable, str(ROOT / "cli.py"), *(args or (*run, *limits))],
             env={**os.environ, "PYTHONPATH": f"{site}:{ROOT}", **self.environ},
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            **options,  # type: ignore[call-overload]
+            preexec_fn=first,
         )
+        return process
 
-    def give(self, *args: str, **options: object) -> Done:
+    def give(self, *args: str, first: Callable[[], None] | None = None) -> Done:
         """The same, waited for."""
-        with self.popen(*args, **options) as process:
+        with self.popen(*args, first=first) as process:
             try:
                 out, err = process.communicate(timeout=300)
             finally:

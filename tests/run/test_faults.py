@@ -229,7 +229,7 @@ def test_a_full_disk_is_said_in_one_line_and_room_lets_the_run_go_on(
 
     with serving(tmp_path, Plan()) as served:
         desk = Desk(tmp_path, served.spec(), environ={"PYTHONDONTWRITEBYTECODE": "1"})
-        full = desk.give(preexec_fn=small)
+        full = desk.give(first=small)
         assert full.code == 1
         assert "calls.jsonl: cannot be written" in full.err
         assert "Make room and give the same command again" in full.err
@@ -259,7 +259,7 @@ def test_a_directory_that_may_not_be_written_is_said_and_left_as_it_was(tmp_path
         before, asked = desk.tables(), served.counted("asked")
         for each in (desk.run, *desk.run.iterdir()):
             each.chmod(0o555 if each.is_dir() else 0o444)
-        done = replace(desk, walks=5).give(preexec_fn=like_anyone)
+        done = replace(desk, walks=5).give(first=like_anyone)
         assert served.counted("asked") == asked
     assert done.code == 1
     assert "cannot be used as a run directory (Permission denied)" in done.err
