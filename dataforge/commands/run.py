@@ -292,7 +292,6 @@ async def _go(request: Request, live: Live, library: Library, loaded: LoadedGrap
             graph=graph,
             players=players,
             seeds=found.seeds,
-            seeds_path=str(found.path),
             walks=_most_walks(request, len(found.seeds)),
             accept=request.accept,
             run_seed=request.run_seed,
@@ -303,6 +302,7 @@ async def _go(request: Request, live: Live, library: Library, loaded: LoadedGrap
             accept_changes=request.accept_changes,
             judge_card=judge_card(chosen, library),
             skipped_seeds=[str(line) for line in found.skipped],
+            skipped_count=found.skipped_count,
         )
         return await forge(order, request.out, live, halt)
 
@@ -353,9 +353,9 @@ def _skipped(found: SeedFile) -> list[str]:
     if not found.skipped:
         return []
     first = [str(line) for line in found.skipped[:_SKIPPED_SHOWN]]
-    more = len(found.skipped) - len(first)
-    rest = [f"and {more:,} more, all in report.json"] if more else []
-    return [f"{len(found.skipped):,} seeds could not be used and are left out", *first, *rest]
+    more = found.skipped_count - len(first)
+    rest = [f"and {more:,} more, listed in report.json"] if more else []
+    return [f"{found.skipped_count:,} seeds could not be used and are left out", *first, *rest]
 
 
 def _most_walks(request: Request, seeds: int) -> int:

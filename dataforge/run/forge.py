@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from dataforge.plan.route import Route
 from dataforge.run.aim import Aim
 from dataforge.run.budget import NO_BUDGET, Budget
 from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
-from dataforge.run.finish import JOURNAL, WALKS, Ended, ended_walks, make_corpus
+from dataforge.run.finish import JOURNAL, WALKS, Ended, EndedWalks, ended_walks, make_corpus
 from dataforge.run.halt import Halt, Stopped
 from dataforge.run.journal import Journal
 from dataforge.run.lane import Lane
@@ -39,8 +39,8 @@ from dataforge.run.policy import Policy, policy
 from dataforge.run.report import Report, make_report, write_report
 from dataforge.run.roles import OpenModel, Role, check_roles
 from dataforge.run.sampling import Draws
-from dataforge.run.schedule import Planned, plan_walks, walk_id
-from dataforge.run.seed import Seed, twins
+from dataforge.run.schedule import Plan, Planned, walk_id
+from dataforge.run.seed import SeedStore
 from dataforge.run.state import entry
 from dataforge.run.tally import Tally, conserve
 from dataforge.run.trace import WalkEnd
@@ -61,9 +61,7 @@ class Order:
     """Promises `messages` at its target."""
     players: Mapping[str, Role]
     """Role -> who plays it, for every role of the graph."""
-    seeds: Sequence[Seed]
-    seeds_path: str
-    """Where they came from, for the record."""
+    seeds: SeedStore
     walks: int
     """How many walks in all, at most; spread over the seeds by `run_seed`."""
     accept: int | None = None
@@ -82,7 +80,9 @@ class Order:
     judge_card: str = ""
     """What is known of the judge, for the report."""
     skipped_seeds: Sequence[str] = ()
-    """Lines that could not be read, for the report."""
+    """Lines that could not be used, for the report; the first of them where they are many."""
+    skipped_count: int = 0
+    """How many there were in all."""
 
 
 async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
@@ -99,7 +99,6 @@ async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
             order.graph,
             order.players,
             order.seeds,
-            seeds_path=order.seeds_path,
             run_seed=order.run_seed,
             policy=order.policy,
             walks=order.walks,
@@ -128,6 +127,18 @@ class _Due(NamedTuple):
     route: Route
 
 
+class _Kept:
+    """Walks that ended in earlier sittings and are not walked again."""
+
+    def __init__(self, ended: EndedWalks) -> None:
+        self._ended = ended
+
+    def get(self, name: str) -> Ended | None:
+        """How the walk of an id ended, if it stays so."""
+        end = self._ended.get(name)
+        return None if end is None or end.outcome == "failed" else end
+
+
 class _Sitting:
     """One process's turn at a run."""
 
@@ -140,15 +151,14 @@ class _Sitting:
         self._watch = watch
         self._halt = halt
         self._tally = Tally()
-        self._twins = twins(order.seeds)
+        self._plan = Plan(order.seeds.ids(), order.walks, order.run_seed)
         self._aim = Aim(order.accept)
 
     async def go(self) -> Report:
         began = time.monotonic()
         walks = Log.open(self._folder / WALKS)
-        before = ended_walks(self._folder, self._manifest.fingerprint)
-        kept = {name: end for name, end in before.items() if end.outcome != "failed"}
-        journal = Journal.open(self._folder / JOURNAL, lambda name: name not in kept)
+        kept = _Kept(ended_walks(self._folder, self._manifest.fingerprint))
+        journal = Journal.open(self._folder / JOURNAL, lambda name: kept.get(name) is None)
         self._tell(walks, journal.log, kept)
         clock = self._clock()
         try:
@@ -171,8 +181,8 @@ class _Sitting:
             timer.cancel()
         return timer
 
-    def _tell(self, walks: Log, calls: Log, kept: Mapping[str, Ended]) -> None:
-        ended = Counter(kept[name].outcome for _, name in self._planned() if name in kept)
+    def _tell(self, walks: Log, calls: Log, kept: _Kept) -> None:
+        ended = Counter(end.outcome for end in self._ends(kept.get, self._plan))
         self._tell_watcher(RunBegan(self._order.walks, ended["accepted"], ended["rejected"]))
         for log in (walks, calls):
             if log.cut:
@@ -182,7 +192,7 @@ class _Sitting:
                 passed = f"{log.path.name}: passed over {log.damaged} damaged lines"
                 self._tell_watcher(Said(passed))
 
-    async def _walk_all(self, walks: Log, journal: Journal, kept: Mapping[str, Ended]) -> None:
+    async def _walk_all(self, walks: Log, journal: Journal, kept: _Kept) -> None:
         ground = Ground(
             graph=self._order.graph,
             fingerprint=self._manifest.fingerprint,
@@ -198,17 +208,18 @@ class _Sitting:
             for _ in range(workers):
                 group.create_task(self._work(ground, walks, todo))
 
-    def _todo(self, kept: Mapping[str, Ended]) -> Iterator[_Due]:
+    def _todo(self, kept: _Kept) -> Iterator[_Due]:
         """The walks to make, until enough are accepted."""
         routes = policy(self._order.policy, self._order.graph)
-        for place, (planned, name) in enumerate(self._planned()):
+        for place, planned in enumerate(self._plan):
             if self._aim.reached:
                 return
-            if name in kept:
-                self._aim.see(place, kept[name].outcome)
+            name = self._name(planned)
+            end = kept.get(name)
+            if end is not None:
+                self._aim.see(place, end.outcome)
             else:
-                seed = self._order.seeds[planned.seed]
-                draws = Draws(self._order.run_seed, seed.id, planned.walk)
+                draws = Draws(self._order.run_seed, planned.seed_id, planned.walk)
                 yield _Due(place, planned, name, routes(draws, place))
 
     async def _work(self, ground: Ground, walks: Log, todo: Iterator[_Due]) -> None:
@@ -229,7 +240,7 @@ class _Sitting:
     async def _walk(self, ground: Ground, planned: Planned, name: str, route: Route) -> WalkEnd:
         seed = self._order.seeds[planned.seed]
         passage = clean(seed.passage)
-        twin = self._twins.get(planned.seed)
+        twin = self._order.seeds.twin(planned.seed)
         if twin is not None:
             return WalkEnd(
                 id=name,
@@ -247,11 +258,15 @@ class _Sitting:
         walk = Walk(ground, name, draws, passage, route)
         return await walk.make(entry(ground.graph.preconditions, fields))
 
-    def _planned(self) -> Iterator[tuple[Planned, str]]:
-        order, graph = self._order, self._order.graph.name
-        ids = [seed.id for seed in order.seeds]
-        for planned in plan_walks(ids, order.walks, order.run_seed):
-            yield planned, walk_id(graph, order.run_seed, ids[planned.seed], planned.walk)
+    def _name(self, planned: Planned) -> str:
+        order = self._order
+        return walk_id(order.graph.name, order.run_seed, planned.seed_id, planned.walk)
+
+    def _ends(
+        self, ended: Callable[[str], Ended | None], planned: Iterable[Planned]
+    ) -> Iterator[Ended]:
+        """How those of the planned walks ended that did."""
+        return (end for end in map(ended, map(self._name, planned)) if end is not None)
 
     def _tell_watcher(self, event: Event) -> None:
         self._tally.see(event)
@@ -261,25 +276,27 @@ class _Sitting:
 
     def _finish(self, seconds: float) -> Report:
         ended = ended_walks(self._folder, self._manifest.fingerprint)
-        planned = list(self._planned())
-        on_disk = Counter(ended[name].outcome for _, name in planned if name in ended)
+        on_disk = Counter(end.outcome for end in self._ends(ended.get, self._plan))
         reached = self._aim.reached
         pending = conserve(self._tally, on_disk, self._halt.asked or reached)
-        counted = planned[: self._aim.length]
-        in_order = sorted(counted, key=lambda each: (each[0].seed, each[0].walk))
-        ends = [ended[name] for _, name in in_order if name in ended]
+        walks = self._aim.length or self._order.walks
+
+        def ends() -> Iterator[Ended]:
+            return self._ends(ended.get, self._plan.by_seed(walks))
+
         make_corpus(self._folder, ends)
         report = make_report(
             self._folder,
             self._manifest,
-            ends,
+            Counter((end.outcome, end.node, end.reason) for end in ends()),
             self._tally,
-            walks=len(counted),
+            walks=walks,
             pending=0 if reached else pending,
             stopped="" if reached else self._halt.why,
             seconds=seconds,
             judge_card=self._order.judge_card,
             skipped_seeds=self._order.skipped_seeds,
+            skipped_count=self._order.skipped_count,
         )
         write_report(report, self._folder)
         return report
@@ -293,8 +310,8 @@ def _check(order: Order) -> None:
             f"graph {order.graph.name} does not promise `messages` at its target, and a run makes "
             "samples of them: end it with a node that writes them, such as sample/chat"
         )
-    if not order.seeds:
-        raise UsageError(f"{order.seeds_path}: no seed to walk from")
+    if not len(order.seeds):
+        raise UsageError(f"{order.seeds.path}: no seed to walk from")
     if order.walks < 1 or order.concurrency < 1:
         raise UsageError("a run needs at least 1 walk and a concurrency of at least 1")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -22,7 +22,7 @@ from dataforge.plan.action import leaves
 from dataforge.plan.graph import Graph
 from dataforge.run.policy import Policy
 from dataforge.run.roles import OpenJudge, Role
-from dataforge.run.seed import Seed, digest_seeds
+from dataforge.run.seed import SeedStore
 
 __all__ = ["Manifest", "RoleMark", "load_manifest", "settle"]
 
@@ -80,16 +80,14 @@ class Manifest(BaseModel):
         cls,
         graph: Graph,
         players: Mapping[str, Role],
-        seeds: Iterable[Seed],
+        seeds: SeedStore,
         *,
-        seeds_path: str,
         run_seed: int,
         policy: Policy,
         walks: int,
         overrides: tuple[str, ...],
     ) -> Manifest:
         """The manifest of a run about to begin."""
-        count, digest = digest_seeds(seeds)
         return cls(
             graph=graph.name,
             graph_digest=graph.digest,
@@ -97,9 +95,9 @@ class Manifest(BaseModel):
             roles={role: _mark(players[role]) for role in sorted(graph.roles)},
             run_seed=run_seed,
             policy=policy,
-            seeds=clean(seeds_path),
-            seed_count=count,
-            seeds_digest=digest,
+            seeds=clean(seeds.path),
+            seed_count=len(seeds),
+            seeds_digest=seeds.digest,
             walks=walks,
             overrides=overrides,
         )

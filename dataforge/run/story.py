@@ -44,9 +44,9 @@ def find_walk(folder: Path, name: str) -> Story:
     manifest = load_manifest(folder)
     ended = ended_walks(folder, manifest.fingerprint)
     walk_of_call, dash, number = name.rpartition("-")
-    if dash and number.isdigit() and walk_of_call in ended:
+    if dash and number.isdigit() and ended.get(walk_of_call):
         name = walk_of_call
-    found = [key for key, end in ended.items() if key.startswith(name) or end.seed_id == name]
+    found = ended.named(name)
     if not found:
         raise InputError(
             f"{folder}: no walk that has ended has an id that begins with {name!r}, nor a seed of "
@@ -55,8 +55,9 @@ def find_walk(folder: Path, name: str) -> Story:
     if len(found) > 1:
         some = ", ".join(found[:_SOME]) + (", …" if len(found) > _SOME else "")
         raise InputError(f"{name!r} means {len(found)} walks: {some}. Give one of these ids")
+    [offset] = [end.offset for end in map(ended.get, found) if end]
     with (folder / WALKS).open("rb") as walks, (folder / JOURNAL).open("rb") as journal:
-        walk = read_walk(walks, ended[found[0]].offset)
+        walk = read_walk(walks, offset)
         offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
         calls = {offset: read_entry(journal, offset) for offset in offsets}
     return Story(walk, calls, {role: mark.spec for role, mark in manifest.roles.items()})

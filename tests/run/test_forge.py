@@ -32,10 +32,10 @@ from dataforge.run.forge import Order, forge
 from dataforge.run.halt import Halt
 from dataforge.run.manifest import load_manifest
 from dataforge.run.roles import OpenJudge, OpenModel, Role
+from dataforge.run.seed import Seed, SeedStore
 from tests.run.scene import (
     NODES,
     Coin,
-    Seed,
     Voice,
     bytes_of,
     echo,
@@ -259,11 +259,14 @@ async def test_a_disk_that_fills_is_said_as_such_and_room_lets_the_run_go_on(
 async def test_a_passage_that_stands_there_twice_is_walked_once(tmp_path: Path) -> None:
     doubled = replace(
         order(3),
-        seeds=[
-            Seed("one", "A passage about the river Ob"),
-            Seed("two", "another passage about the river Ob"),
-            Seed("three", "a  passage about\nthe River Ob "),
-        ],
+        seeds=SeedStore.of(
+            "",
+            [
+                Seed("one", "A passage about the river Ob"),
+                Seed("two", "another passage about the river Ob"),
+                Seed("three", "a  passage about\nthe River Ob "),
+            ],
+        ),
     )
     report = await run(doubled, tmp_path)
     assert ("seeds", "same passage as an earlier seed", 1) in [
@@ -273,7 +276,10 @@ async def test_a_passage_that_stands_there_twice_is_walked_once(tmp_path: Path) 
 
 
 async def test_a_seed_the_source_turns_away_is_counted_under_it(tmp_path: Path) -> None:
-    short = replace(order(2), seeds=[Seed("short", "too short"), Seed("fine", "long enough " * 9)])
+    short = replace(
+        order(2),
+        seeds=SeedStore.of("", [Seed("short", "too short"), Seed("fine", "long enough " * 9)]),
+    )
     report = await run(short, tmp_path)
     assert report.accepted == 1
     (ending,) = report.endings
