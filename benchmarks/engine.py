@@ -169,7 +169,7 @@ async def ours(url: str, rows: int, concurrency: int, folder: Path) -> None:
     model = HttpModel(url, "heron", limit=concurrency)
     order = Order(
         graph=Graph.build("bench", [gate, retell, ask], "gate", "ask"),
-        players={"writer": OpenModel("bench", model)},
+        players={"writer": OpenModel.of("bench", model)},
         seeds=SeedStore.of(
             "made up", (Seed(f"row-{number}", prompts(number)[0]) for number in range(rows))
         ),

@@ -19,17 +19,28 @@ if TYPE_CHECKING:
 __all__ = ["bindings", "judge_card", "open_players", "specs"]
 
 _CODE = "code:"
+_ADDRESS = ("http://", "https://")
 
 
 def bindings(given: Iterable[str]) -> dict[str, str]:
-    """Role -> spec of `ROLE=SPEC` arguments; UsageError for one that is none or said twice."""
+    """Role -> spec of `ROLE=SPEC` arguments; endpoints given to one role stand in one spec.
+
+    UsageError for one that is no such argument, and for a role given two models.
+    """
     bound: dict[str, str] = {}
     for each in given:
         role, equals, spec = each.partition("=")
         if not (role and equals and spec):
             raise UsageError(f"--model {each}: write ROLE=SPEC, as in --model answerer=embedded")
-        if bound.setdefault(role, spec) != spec:
-            raise UsageError(f"--model: role {role!r} is given both {bound[role]} and {spec}")
+        known = bound.get(role)
+        if known is not None and known != spec:
+            if not (known.startswith(_ADDRESS) and spec.startswith(_ADDRESS)):
+                raise UsageError(
+                    f"--model: role {role!r} is given both {known} and {spec}; only endpoints "
+                    "of one model can serve a role together"
+                )
+            spec = f"{known} {spec}"
+        bound[role] = spec
     return bound
 
 
@@ -58,13 +69,13 @@ async def open_players(
 ) -> dict[str, Role]:
     """Role -> the opened model or judge; `stack` closes them."""
     from dataforge.library.judges import load_code_judge
-    from dataforge.models.specs import open_model, read_spec
-    from dataforge.run.roles import OpenJudge, OpenModel
+    from dataforge.models.endpoints import address_of, read_endpoints, share_of
+    from dataforge.models.specs import open_model
+    from dataforge.run.roles import OpenJudge, OpenModel, Served
 
     # Opening a model takes seconds: a misspelt spec is told first.
-    for spec in chosen.values():
-        if not spec.startswith(_CODE):
-            read_spec(spec)
+    models = {spec: read_endpoints(spec) for spec in chosen.values() if not spec.startswith(_CODE)}
+    shares = {each: share_of(each) for found in models.values() for each in found.specs}
     opened: dict[str, Role] = {}
     for spec in dict.fromkeys(chosen.values()):
         playing = [each for each, named in chosen.items() if named == spec]
@@ -73,9 +84,12 @@ async def open_players(
             judge = load_code_judge(spec.removeprefix(_CODE), library)
             opened[spec] = OpenJudge(spec, judge.judge, judge.weights, judge.digest)
         else:
-            transport = open_model(spec)
-            stack.push_async_callback(transport.close)
-            opened[spec] = OpenModel(spec, transport)
+            served = []
+            for each in models[spec].specs:
+                transport = open_model(each)
+                stack.push_async_callback(transport.close)
+                served.append(Served(transport, each, address_of(each), shares[each]))
+            opened[spec] = OpenModel(spec, tuple(served), models[spec].file)
     return {role: opened[spec] for role, spec in chosen.items()}
 
 

@@ -368,8 +368,9 @@ def _concurrency(players: Iterable[Role]) -> int:
     """Enough walks to keep every model busy while others are judged."""
     from dataforge.run.roles import OpenModel
 
-    limits = {id(p.transport): p.transport.limit for p in players if isinstance(p, OpenModel)}
-    return min(_MOST_WALKS, 2 * sum(limits.values()) + 2)
+    served = {id(s.transport): s for p in players if isinstance(p, OpenModel) for s in p.served}
+    limits = (each.transport.limit for each in served.values())
+    return min(_MOST_WALKS, 2 * sum(limits) + 2)
 
 
 def _stop(what: str) -> Stop:

@@ -1,6 +1,6 @@
 """A run: seeds in, a corpus out, in one directory that any sitting of the same command continues.
 
-Two limits are kept apart: `concurrency` bounds the walks in memory, and each transport's lane
+Two limits are kept apart: `concurrency` bounds the walks in memory, and each endpoint's gate
 bounds its calls. Walks are begun lazily, so memory follows what is in flight, and end one by one on
 disk.
 One process and one event loop do all of it; spreading a run over machines is not done here.
@@ -31,16 +31,16 @@ from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
 from dataforge.run.finish import JOURNAL, WALKS, Ended, EndedWalks, ended_walks, make_corpus
 from dataforge.run.halt import Halt, Stopped
 from dataforge.run.journal import Journal
-from dataforge.run.lane import Lane
 from dataforge.run.lock import hold
 from dataforge.run.log import Log
 from dataforge.run.manifest import Manifest, settle
 from dataforge.run.policy import Policy, policy
 from dataforge.run.report import Report, make_report, write_report
-from dataforge.run.roles import OpenModel, Role, check_roles
+from dataforge.run.roles import Role, check_roles
 from dataforge.run.sampling import Draws
 from dataforge.run.schedule import Plan, Planned, walk_id
 from dataforge.run.seed import SeedStore
+from dataforge.run.staff import Staff
 from dataforge.run.state import entry
 from dataforge.run.tally import Tally, conserve
 from dataforge.run.trace import WalkEnd
@@ -168,7 +168,7 @@ class _Sitting:
             clock.cancel()
             await journal.close()
             await walks.close()
-        self._tell_watcher(Said("writing the corpus"))
+        self._say("writing the corpus")
         return self._finish(time.monotonic() - began)
 
     def _clock(self) -> asyncio.TimerHandle:
@@ -187,24 +187,25 @@ class _Sitting:
         for log in (walks, calls):
             if log.cut:
                 cut = f"{log.path.name}: cut {log.cut} bytes of a line left half-written"
-                self._tell_watcher(Said(cut))
+                self._say(cut)
             if log.damaged:
                 passed = f"{log.path.name}: passed over {log.damaged} damaged lines"
-                self._tell_watcher(Said(passed))
+                self._say(passed)
 
     async def _walk_all(self, walks: Log, journal: Journal, kept: _Kept) -> None:
+        staff = Staff(self._order.players, self._halt, self._say)
         ground = Ground(
             graph=self._order.graph,
             fingerprint=self._manifest.fingerprint,
             players=self._order.players,
-            lanes=_lanes(self._order.players, self._halt),
+            lanes=staff.lanes,
             journal=journal,
             halt=self._halt,
             watch=self._tell_watcher,
         )
         todo = self._todo(kept)
         workers = min(self._order.concurrency, self._order.walks)
-        async with asyncio.TaskGroup() as group:
+        async with staff, asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(self._work(ground, walks, todo))
 
@@ -268,6 +269,9 @@ class _Sitting:
         """How those of the planned walks ended that did."""
         return (end for end in map(ended, map(self._name, planned)) if end is not None)
 
+    def _say(self, text: str) -> None:
+        self._tell_watcher(Said(text))
+
     def _tell_watcher(self, event: Event) -> None:
         self._tally.see(event)
         if passed := self._order.budget.passed(self._tally):
@@ -314,13 +318,3 @@ def _check(order: Order) -> None:
         raise UsageError(f"{order.seeds.path}: no seed to walk from")
     if order.walks < 1 or order.concurrency < 1:
         raise UsageError("a run needs at least 1 walk and a concurrency of at least 1")
-
-
-def _lanes(players: Mapping[str, Role], halt: Halt) -> dict[str, Lane]:
-    """Role -> lane; roles on one transport share its lane, and so its limit."""
-    lanes: dict[int, Lane] = {}
-    return {
-        role: lanes.setdefault(id(player.transport), Lane(player.transport, halt))
-        for role, player in players.items()
-        if isinstance(player, OpenModel)
-    }

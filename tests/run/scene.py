@@ -225,7 +225,7 @@ def seeds(count: int) -> list[Seed]:
 
 def order(count: int, voice: Voice | None = None, coin: Coin | None = None) -> Order:
     """An order for one walk each over `count` seeds."""
-    model = OpenModel("voice", voice or Voice())
+    model = OpenModel.of("voice", voice or Voice())
     return Order(
         graph=GRAPH,
         players={

@@ -189,19 +189,22 @@ async def test_a_walk_that_failed_is_walked_again_and_its_calls_are_not(tmp_path
     down = True
 
     def say(messages: Sequence[Message], params: Params) -> str:
-        if down and "Ask about" in messages[-1].content:
-            raise TransientModelError("connection refused")
+        asked = messages[-1].content
+        if down and "Ask about" in asked and hashed(asked) % 2:
+            raise TransientModelError("overloaded")
         return echo(messages, params)
 
     voice = Voice(say)
     broken = await run(order(6, voice), tmp_path / "run")
-    assert broken.failed == 6
-    assert broken.endings[0].reason == "the model kept failing"
-    assert broken.endings[0].node == "ask/summary"
+    failed = [ending for ending in broken.endings if ending.outcome == "failed"]
+    assert 0 < broken.failed < 6
+    assert [(each.node, each.reason) for each in failed] == [
+        ("ask/summary", "the model kept failing")
+    ]
     down = False
     report = await run(order(6, voice), tmp_path / "run")
     await run(order(6), tmp_path / "whole")
-    assert (report.failed, report.reused) == (0, 6)
+    assert (report.failed, report.reused) == (0, broken.failed)
     assert bytes_of(tmp_path / "run") == bytes_of(tmp_path / "whole")
 
 
@@ -289,8 +292,8 @@ async def test_a_seed_the_source_turns_away_is_counted_under_it(tmp_path: Path) 
 
 def players(writer: str, answerer: str, judge: str, coin: Coin | None = None) -> dict[str, Role]:
     return {
-        "writer": OpenModel("writer-spec", Voice(weights=writer)),
-        "answerer": OpenModel("answerer-spec", Voice(weights=answerer)),
+        "writer": OpenModel.of("writer-spec", Voice(weights=writer)),
+        "answerer": OpenModel.of("answerer-spec", Voice(weights=answerer)),
         "judge": OpenJudge("code:coin", coin or Coin(), judge, "1"),
     }
 
