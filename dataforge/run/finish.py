@@ -7,40 +7,33 @@ Neither the walks nor what is known of them is held in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from dataforge.corpus.record import Call, Sample, Turn
 from dataforge.errors import RunError
-from dataforge.run.journal import ChatEntry, read_entry
-from dataforge.run.log import parse, read_line, read_lines
+from dataforge.run.journal import ChatEntry, Entry
+from dataforge.run.log import parse, read_lines
+from dataforge.run.logs import JOURNAL, WALKS, Logs, part_names
 from dataforge.run.scratch import scratch
 from dataforge.run.trace import Outcome, WalkEnd
 
-__all__ = [
-    "CALLS",
-    "CORPUS",
-    "JOURNAL",
-    "WALKS",
-    "Ended",
-    "EndedWalks",
-    "ended_walks",
-    "make_corpus",
-    "read_walk",
-]
+__all__ = ["CALLS", "CORPUS", "Ended", "EndedWalks", "ended_walks", "make_corpus"]
 
-JOURNAL = "calls.jsonl"
-WALKS = "walks.jsonl"
 CORPUS = "corpus.parquet"
 CALLS = "calls.parquet"
 
 
 class Ended(NamedTuple):
-    """Where a walk's end stands in the log of walks."""
+    """How a walk ended, and where that stands."""
 
+    part: str
+    """Folder of the log, within the run directory."""
     offset: int
+    """Byte of the log."""
     seed_id: str
     outcome: Outcome
     node: str
@@ -59,19 +52,24 @@ class _Head(BaseModel):
 
 
 class EndedWalks:
-    """Walk id -> its latest end, as a log of walks has it; kept on disk."""
+    """Walk id -> its latest end, as logs of walks have it; kept on disk."""
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
-        """The ends under this fingerprint; none where there is no log."""
+    def __init__(self, folder: Path, parts: Iterable[str], fingerprint: str) -> None:
+        """The ends under this fingerprint in those parts of a run directory that have logs."""
         self._base = scratch(
-            "CREATE TABLE walk (id TEXT PRIMARY KEY, offset, seed, outcome, node, reason)"
+            "CREATE TABLE walk (id TEXT PRIMARY KEY, part, offset, seed, outcome, node, reason)"
             " WITHOUT ROWID"
         )
-        for offset, line in read_lines(path) if path.exists() else ():
-            head = parse(_Head, line, str(path), offset)
-            if head.fingerprint == fingerprint:
-                row = (head.id, offset, head.seed_id, head.outcome, head.node, head.reason)
-                self._base.execute("INSERT OR REPLACE INTO walk VALUES (?, ?, ?, ?, ?, ?)", row)
+        for part in parts:
+            path = folder / part / WALKS
+            for offset, line in read_lines(path) if path.exists() else ():
+                head = parse(_Head, line, str(path), offset)
+                if head.fingerprint == fingerprint:
+                    found = (head.seed_id, head.outcome, head.node, head.reason)
+                    row = (head.id, part, offset, *found)
+                    self._base.execute(
+                        "INSERT OR REPLACE INTO walk VALUES (?, ?, ?, ?, ?, ?, ?)", row
+                    )
 
     def __len__(self) -> int:
         (count,) = self._base.execute("SELECT COUNT(*) FROM walk").fetchone()
@@ -94,12 +92,12 @@ class EndedWalks:
         return [found for (found,) in self._base.execute(asked, (len(name), name, name))]
 
 
-_ENDED = "offset, seed, outcome, node, reason"
+_ENDED = "part, offset, seed, outcome, node, reason"
 
 
 def ended_walks(folder: Path, fingerprint: str) -> EndedWalks:
     """How the walks of a run directory ended under this fingerprint."""
-    return EndedWalks(folder / WALKS, fingerprint)
+    return EndedWalks(folder, part_names(folder), fingerprint)
 
 
 def make_corpus(folder: Path, ends: Callable[[], Iterable[Ended]]) -> None:
@@ -110,17 +108,17 @@ def make_corpus(folder: Path, ends: Callable[[], Iterable[Ended]]) -> None:
     # polars is slow to import and needed here alone.
     from dataforge.corpus.store import write_calls, write_samples
 
-    def accepted() -> Iterator[WalkEnd]:
-        return (read_walk(walks, end.offset) for end in ends() if end.outcome == "accepted")
+    def accepted() -> Iterator[tuple[str, WalkEnd]]:
+        for end in ends():
+            if end.outcome == "accepted":
+                yield end.part, logs.walk(end.part, end.offset)
 
-    with (folder / WALKS).open("rb") as walks, (folder / JOURNAL).open("rb") as journal:
-        write_samples(folder / CORPUS, map(_sample, accepted()))
-        write_calls(folder / CALLS, (call for walk in accepted() for call in _calls(walk, journal)))
-
-
-def read_walk(file: BinaryIO, offset: int) -> WalkEnd:
-    """The walk's end at an offset of an open log of walks."""
-    return parse(WalkEnd, read_line(file, offset), file.name, offset)
+    with Logs(folder) as logs:
+        write_samples(folder / CORPUS, (_sample(walk) for _, walk in accepted()))
+        write_calls(
+            folder / CALLS,
+            (call for part, walk in accepted() for call in _calls(walk, partial(logs.call, part))),
+        )
 
 
 def _sample(walk: WalkEnd) -> Sample:
@@ -135,14 +133,14 @@ def _sample(walk: WalkEnd) -> Sample:
     )
 
 
-def _calls(walk: WalkEnd, journal: BinaryIO) -> Iterator[Call]:
+def _calls(walk: WalkEnd, read: Callable[[int], Entry]) -> Iterator[Call]:
     number = 0
     for attempt in walk.attempts:
         for _, offset in sorted(attempt.calls.items()):
-            entry = read_entry(journal, offset)
+            entry = read(offset)
             if entry.walk_id != walk.id:
                 raise RunError(
-                    f"{journal.name}: byte {offset} belongs to another walk than {walk.id}; "
+                    f"{JOURNAL}: byte {offset} belongs to another walk than {walk.id}; "
                     "the file was changed by hand"
                 )
             if not isinstance(entry, ChatEntry):

@@ -7,14 +7,14 @@ sitting's, since adding up clocks of different machines means nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from dataforge.corpus.atomic import replace_file
-from dataforge.run.finish import JOURNAL
 from dataforge.run.log import parse, read_lines
+from dataforge.run.logs import JOURNAL, part_names
 from dataforge.run.manifest import Manifest, RoleMark
 from dataforge.run.tally import Tally
 from dataforge.run.trace import Outcome
@@ -115,11 +115,10 @@ class _Spent(BaseModel):
     reply: Reply | None = None
 
 
-def usage(journal: Path) -> tuple[Usage, ...]:
-    """What each node asked of each role, by node and role, from a journal."""
+def usage(folder: Path) -> tuple[Usage, ...]:
+    """What each node asked of each role, by node and role, from a run's journals."""
     sums: dict[tuple[str, str], list[float]] = {}
-    for offset, line in read_lines(journal):
-        spent = parse(_Spent, line, str(journal), offset)
+    for spent in _spent(folder):
         if spent.reply is not None:
             added = (1, spent.reply.tokens_in, spent.reply.tokens_out, spent.seconds)
             kept = sums.setdefault((spent.node, spent.role), [0, 0, 0, 0.0])
@@ -135,6 +134,13 @@ def usage(journal: Path) -> tuple[Usage, ...]:
         )
         for (node, role), (calls, tokens_in, tokens_out, seconds) in sorted(sums.items())
     )
+
+
+def _spent(folder: Path) -> Iterator[_Spent]:
+    for part in part_names(folder):
+        journal = folder / part / JOURNAL
+        for offset, line in read_lines(journal) if journal.exists() else ():
+            yield parse(_Spent, line, str(journal), offset)
 
 
 def make_report(
@@ -178,7 +184,7 @@ def make_report(
         reused=tally.reused,
         tokens_per_s=tally.tokens_out / seconds if tally.new and seconds > 0 else None,
         seconds=seconds,
-        usage=usage(folder / JOURNAL),
+        usage=usage(folder),
         roles=manifest.roles,
         judge_card=judge_card,
         overrides=manifest.overrides,

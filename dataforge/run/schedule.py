@@ -44,9 +44,10 @@ class Plan:
                 for number, seed_id in enumerate(seed_ids)
             ),
         )
+        drawn.execute("CREATE TABLE ranked (rank INTEGER PRIMARY KEY, number INTEGER, id TEXT)")
         drawn.execute(
-            "CREATE TABLE ranked AS SELECT number, id, ROW_NUMBER() OVER (ORDER BY draw, number)"
-            " - 1 AS rank FROM drawn ORDER BY rank"
+            "INSERT INTO ranked SELECT ROW_NUMBER() OVER (ORDER BY draw, number) - 1, number, id"
+            " FROM drawn ORDER BY draw, number"
         )
         drawn.execute("DROP TABLE drawn")
         self._base = drawn
@@ -54,13 +55,17 @@ class Plan:
 
     def __iter__(self) -> Iterator[Planned]:
         """Every walk, in the order they are begun in."""
-        begun = 0
-        while begun < self.total:
-            walk, left = begun // self._seeds, self.total - begun
-            ranked = "SELECT number, id FROM ranked ORDER BY rowid LIMIT ?"
-            for number, seed_id in self._base.execute(ranked, (left,)):
+        return self.stretch(0, self.total)
+
+    def stretch(self, start: int, stop: int) -> Iterator[Planned]:
+        """The walks at places `start` to `stop` of that order, from 0."""
+        ranked = "SELECT number, id FROM ranked WHERE rank >= ? AND rank < ? ORDER BY rank"
+        while start < stop:
+            walk, rank = divmod(start, self._seeds)
+            end = min(rank + stop - start, self._seeds)
+            for number, seed_id in self._base.execute(ranked, (rank, end)):
                 yield Planned(number, seed_id, walk)
-                begun += 1
+            start += end - rank
 
     def by_seed(self, length: int) -> Iterator[Planned]:
         """The first `length` walks, in the order of the seeds and of the walks of each."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataforge.errors import InputError
-from dataforge.run.finish import JOURNAL, WALKS, ended_walks, read_walk
-from dataforge.run.journal import ChatEntry, Entry, read_entry
+from dataforge.run.finish import ended_walks
+from dataforge.run.journal import ChatEntry, Entry
+from dataforge.run.logs import Logs
 from dataforge.run.manifest import load_manifest
 from dataforge.run.trace import Attempt, WalkEnd
 from dataforge.verifiers.verdict import Verdict
@@ -55,11 +56,11 @@ def find_walk(folder: Path, name: str) -> Story:
     if len(found) > 1:
         some = ", ".join(found[:_SOME]) + (", …" if len(found) > _SOME else "")
         raise InputError(f"{name!r} means {len(found)} walks: {some}. Give one of these ids")
-    [offset] = [end.offset for end in map(ended.get, found) if end]
-    with (folder / WALKS).open("rb") as walks, (folder / JOURNAL).open("rb") as journal:
-        walk = read_walk(walks, offset)
+    [end] = [end for end in map(ended.get, found) if end]
+    with Logs(folder) as logs:
+        walk = logs.walk(end.part, end.offset)
         offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
-        calls = {offset: read_entry(journal, offset) for offset in offsets}
+        calls = {offset: logs.call(end.part, offset) for offset in offsets}
     return Story(walk, calls, {role: mark.spec for role, mark in manifest.roles.items()})
 
 

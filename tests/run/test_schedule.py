@@ -41,6 +41,14 @@ def test_by_seed_are_the_same_walks_as_are_begun_first(
     assert all(ids[each.seed] == each.seed_id for each in begun)
 
 
+@given(IDS, st.integers(1, 60), st.data())
+def test_stretches_are_slices_of_the_plan(ids: list[str], total: int, data: st.DataObject) -> None:
+    plan = Plan(ids, total, 0)
+    start = data.draw(st.integers(0, total))
+    stop = data.draw(st.integers(start, total))
+    assert list(plan.stretch(start, stop)) == list(plan)[start:stop]
+
+
 def test_a_few_walks_are_spread_over_the_seeds_and_not_taken_from_the_head() -> None:
     ids = [f"seed-{n}" for n in range(1_000)]
     chosen = [each.seed for each in Plan(ids, 20, 0)]
