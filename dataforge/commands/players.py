@@ -65,32 +65,40 @@ def specs(
 
 
 async def open_players(
-    chosen: Mapping[str, str], library: Library, stack: AsyncExitStack, say: Callable[[str], None]
+    chosen: Mapping[str, str],
+    library: Library,
+    stack: AsyncExitStack,
+    say: Callable[[str], None],
+    *,
+    opened: bool = True,
 ) -> dict[str, Role]:
-    """Role -> the opened model or judge; `stack` closes them."""
+    """Role -> the opened model or judge; `stack` closes them. Without `opened`, models are named
+    and not opened, so that who would play is known and nothing can be asked."""
     from dataforge.library.judges import load_code_judge
     from dataforge.models.endpoints import address_of, read_endpoints, share_of
-    from dataforge.models.specs import open_model
+    from dataforge.models.specs import open_model, weights_of
     from dataforge.run.roles import OpenJudge, OpenModel, Served
 
     # Opening a model takes seconds: a misspelt spec is told first.
     models = {spec: read_endpoints(spec) for spec in chosen.values() if not spec.startswith(_CODE)}
     shares = {each: share_of(each) for found in models.values() for each in found.specs}
-    opened: dict[str, Role] = {}
+    players: dict[str, Role] = {}
     for spec in dict.fromkeys(chosen.values()):
         playing = [each for each, named in chosen.items() if named == spec]
-        say(f"opening {spec} for {', '.join(playing)}")
+        if opened:
+            say(f"opening {spec} for {', '.join(playing)}")
         if spec.startswith(_CODE):
             judge = load_code_judge(spec.removeprefix(_CODE), library)
-            opened[spec] = OpenJudge(spec, judge.judge, judge.weights, judge.digest)
+            players[spec] = OpenJudge(spec, judge.judge, judge.weights, judge.digest)
         else:
             served = []
-            for each in models[spec].specs:
+            for each in models[spec].specs if opened else ():
                 transport = open_model(each)
                 stack.push_async_callback(transport.close)
                 served.append(Served(transport, each, address_of(each), shares[each]))
-            opened[spec] = OpenModel(spec, tuple(served), models[spec].file)
-    return {role: opened[spec] for role, spec in chosen.items()}
+            weights = weights_of(models[spec].specs[0])
+            players[spec] = OpenModel(spec, weights, tuple(served), models[spec].file)
+    return {role: players[spec] for role, spec in chosen.items()}
 
 
 def judge_card(chosen: Mapping[str, str], library: Library) -> str:

@@ -127,6 +127,9 @@ class _Forge:
         ended = ended_walks(sitting.folder, sitting.manifest.fingerprint)
         on_disk = Counter(end.outcome for end in sitting.ends(ended.get, sitting.plan))
         reached = sitting.aim.reached
+        if self._crew.part_walks:
+            # What others saw and died before telling is on disk all the same.
+            self._tally.recount(on_disk)
         pending = conserve(self._tally, on_disk, self._halt.asked or reached)
         walks = sitting.aim.length or order.walks
 

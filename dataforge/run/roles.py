@@ -58,20 +58,17 @@ class OpenModel:
 
     spec: str
     """As the user named it."""
+    weights: str
+    """Identity of the weights."""
     served: tuple[Served, ...]
-    """At least one, all over the same weights."""
+    """All over the same weights; none where the model is not to be asked in this process."""
     workers: Path | None = None
     """A file that lists who serves it from now on."""
 
     @classmethod
     def of(cls, spec: str, transport: Transport) -> OpenModel:
         """A model with one transport."""
-        return cls(spec, (Served(transport, spec),))
-
-    @property
-    def weights(self) -> str:
-        """Identity of the weights."""
-        return self.served[0].transport.weights
+        return cls(spec, transport.weights, (Served(transport, spec),))
 
 
 @dataclass(frozen=True, slots=True)
