@@ -108,7 +108,7 @@ def _typed(error: Exception, model: str) -> ModelError:
     headers = getattr(error, "litellm_response_headers", None) or {}
     provider = model.partition("/")[0].upper()
     wait = retry_after(headers.get("retry-after"))
-    return failure(status, said, model, wait, key_env=f"{provider}_API_KEY")
+    return failure(status, said, model, wait, f"set {provider}_API_KEY in the environment")
 
 
 def _hidden(text: str) -> str:

@@ -42,7 +42,7 @@ _ENGINE = ("engines", "threads", "parallel", "context")
 _OPTIONS: Mapping[Form, tuple[str, ...]] = {
     "embedded": _ENGINE,
     "gguf": _ENGINE,
-    "http": ("weights", "limit", "timeout", "key_env", "schema"),
+    "http": ("weights", "limit", "timeout", "key_env", "key_file", "schema"),
     "vllm": ("weights", "limit", "context"),
     "hosted": ("weights", "limit", "timeout"),
     "scripted": ("weights", "limit"),
@@ -205,6 +205,7 @@ def _open_http(spec: Spec) -> Transport:
         limit=spec.whole("limit") or 32,
         timeout=spec.seconds("timeout") or 600.0,
         key_env=spec.options.get("key_env"),
+        key_file=spec.options.get("key_file"),
         schemas=spec.switch("schema"),
     )
 

@@ -64,7 +64,7 @@ def test_tokens_read_before_and_spent_on_reasoning_are_counted_apart() -> None:
 
 def test_a_withheld_reply_is_empty_and_missing_usage_is_zero() -> None:
     body = {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]}
-    assert chat_reply(body) == Reply(text="", finish="stop", tokens_in=0, tokens_out=0)
+    assert chat_reply(body) == Reply(text="", finish="refused", tokens_in=0, tokens_out=0)
 
 
 @pytest.mark.parametrize(
