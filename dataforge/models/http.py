@@ -8,11 +8,10 @@ repr. What a server does not know of a request (tools, say) it refuses or ignore
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 from dataforge.models.base import Message, Params, Reply
 from dataforge.models.endpoint import Endpoint
-from dataforge.models.key import find_key
+from dataforge.models.key import find_key, is_at
 from dataforge.models.weights import served_weights
 from dataforge.models.wire import chat_reply, chat_request
 
@@ -38,7 +37,7 @@ class HttpModel:
 
         Raises UnknownModel when `key_env` or `key_file` names what holds no key.
         """
-        self._openai = (urlsplit(url).hostname or "").endswith("openai.com")
+        self._openai = is_at(url, "openai.com")
         # Another host has no business with the key of OpenAI.
         usual = ("DATAFORGE_API_KEY", "OPENAI_API_KEY") if self._openai else ("DATAFORGE_API_KEY",)
         key = find_key(key_env, key_file, usual)

@@ -11,10 +11,11 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from dataforge.errors import UnknownModel
 
-__all__ = ["Key", "find_key"]
+__all__ = ["Key", "find_key", "is_at"]
 
 _LONGEST = 16_384
 
@@ -33,10 +34,11 @@ class Key:
         return text.replace(self.value, "***") if self.value else text
 
 
-def find_key(env: str | None, file: str | None, usual: tuple[str, ...]) -> Key:
+def find_key(env: str | None, file: str | None, usual: tuple[str, ...], *, needed: str = "") -> Key:
     """The key in the variable or the file that was named, else in the first of the `usual` ones.
 
-    Raises UnknownModel when what was named holds no key, or what holds one holds more than that.
+    Raises UnknownModel when what was named holds no key, when what holds one holds more than that,
+    and when there is none for what has it `needed`.
     """
     if env is not None and file is not None:
         raise UnknownModel(f"key_env={env} and key_file={file}: name one of the two")
@@ -48,8 +50,19 @@ def find_key(env: str | None, file: str | None, usual: tuple[str, ...]) -> Key:
             raise UnknownModel(f"key_env={env}: there is no such variable in the environment")
         usual = (env,)
     found = next((name for name in usual if os.environ.get(name, "").strip()), None)
+    if needed and found is None:
+        raise UnknownModel(
+            f"{needed}: needs a key: set {usual[0]} in the environment, or name another variable "
+            "with ?key_env=NAME or a file with ?key_file=PATH"
+        )
     remedy = f"set {found or usual[0]} in the environment"
     return Key(_checked(os.environ[found], found) if found else "", remedy)
+
+
+def is_at(url: str, domain: str) -> bool:
+    """Whether an address belongs to a domain, whose key it may then have."""
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    return host == domain or host.endswith(f".{domain}")
 
 
 def _read(file: str) -> str:

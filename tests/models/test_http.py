@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from io import BytesIO
 
 import pytest
@@ -17,65 +17,23 @@ from dataforge.errors import (
     TransientModelError,
     UnknownModel,
 )
-from dataforge.models.base import Message, Params, Transport
+from dataforge.models.base import Message, Params
 from dataforge.models.specs import open_model
+from tests.models.scene import Endpoint, serving
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 GOOD = {
     "choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 4, "completion_tokens": 2},
 }
-
-
-class Endpoint:
-    """A real server on this machine that answers as the test says and remembers what it got."""
-
-    def __init__(self) -> None:
-        self.answer: Answer = self.good
-        self.bodies: list[dict[str, object]] = []
-        self.headers: list[dict[str, str]] = []
-        self.url = ""
-        self.opened: list[Transport] = []
-
-    async def good(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response(GOOD)
-
-    def says(self, status: int, body: str = "", **headers: str) -> None:
-        async def answer(request: web.Request) -> web.StreamResponse:
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            return web.Response(status=status, text=body, headers=named)
-
-        self.answer = answer
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        self.bodies.append(await request.json())
-        self.headers.append(dict(request.headers))
-        return await self.answer(request)
-
-    def open(self, options: str = "", name: str = "Org/Model-1") -> Transport:
-        self.opened.append(open_model(f"{self.url}/v1#{name}{options}"))
-        return self.opened[-1]
+ASKED = [Message("user", "Say hello.")]
 
 
 @pytest.fixture
 async def endpoint(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Endpoint]:
-    for name in ("DATAFORGE_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    endpoint = Endpoint()
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", endpoint.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    endpoint.url = f"http://{host}:{port}"
-    yield endpoint
-    for model in endpoint.opened:
-        await model.close()
-    await runner.cleanup()
-
-
-ASKED = [Message("user", "Say hello.")]
+    async with serving("/v1/chat/completions", "{url}/v1#{name}{options}", GOOD) as endpoint:
+        for name in ("DATAFORGE_API_KEY", "OPENAI_API_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        yield endpoint
 
 
 async def test_a_reply_comes_back(endpoint: Endpoint) -> None:
