@@ -27,7 +27,7 @@ from dataforge.models.text import clean, clean_json
 from dataforge.models.weights import served_weights
 from dataforge.models.wire import Malformed, count
 
-__all__ = ["AnthropicModel"]
+__all__ = ["AnthropicModel", "read_message"]
 
 _URL = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
@@ -97,7 +97,7 @@ class AnthropicModel:
         """One reply; see `failure` for which answers raise what."""
         request = self._request(messages, params)
         try:
-            return await self._endpoint.ask(request, _reply)
+            return await self._endpoint.ask(request, read_message)
         except RequestRefused as error:
             if "temperature" in request or "top_p" in request:
                 _blame_sampling(str(error))
@@ -211,7 +211,7 @@ def _tool(tool: Mapping[str, object], where: str) -> dict[str, object]:
     return {name: clean_json(value) for name, value in made.items()}
 
 
-def _reply(body: object) -> Reply:
+def read_message(body: object) -> Reply:
     """The reply in a response's JSON value; raises Malformed when there is none."""
     if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
         raise Malformed("no `content`")

@@ -68,10 +68,16 @@ def is_at(url: str, domain: str) -> bool:
 def _read(file: str) -> str:
     try:
         with Path(file).expanduser().open("rb") as stream:
-            text = stream.read(_LONGEST).decode()
+            content = stream.read(_LONGEST + 1)
     except (OSError, ValueError, RuntimeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "is not a text"
+        said = error.strerror if isinstance(error, OSError) else error
         raise UnknownModel(f"key_file={file}: cannot be read ({said})") from None
+    if len(content) > _LONGEST:
+        raise UnknownModel(f"key_file={file}: is too long for a key, which is one word")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise UnknownModel(f"key_file={file}: is not a text; put the key into it") from None
     if not text.strip():
         raise UnknownModel(f"key_file={file}: is empty; put the key into it")
     return text

@@ -48,9 +48,8 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def serving(path: str, spec: str, good: object) -> AsyncIterator[Endpoint]:
-    """An endpoint that takes posts to `path`; see `Endpoint` for the rest."""
-    endpoint = Endpoint(spec, good)
+async def serving(path: str, endpoint: Endpoint) -> AsyncIterator[Endpoint]:
+    """The endpoint, taking posts to `path`."""
     app = web.Application(client_max_size=64 * 2**20)
     app.router.add_post(path, endpoint.handle)
     runner = web.AppRunner(app, shutdown_timeout=0.1)

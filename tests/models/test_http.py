@@ -30,7 +30,9 @@ ASKED = [Message("user", "Say hello.")]
 
 @pytest.fixture
 async def endpoint(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Endpoint]:
-    async with serving("/v1/chat/completions", "{url}/v1#{name}{options}", GOOD) as endpoint:
+    async with serving(
+        "/v1/chat/completions", Endpoint("{url}/v1#{name}{options}", GOOD)
+    ) as endpoint:
         for name in ("DATAFORGE_API_KEY", "OPENAI_API_KEY"):
             monkeypatch.delenv(name, raising=False)
         yield endpoint
