@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataforge.models.base import Finish, Message, Params, Reply, TokenLogprob, ToolCall
 from dataforge.models.text import clean, clean_json
 
-__all__ = ["Malformed", "chat_reply", "chat_request", "count"]
+__all__ = ["LEAST_LOGPROB", "Malformed", "chat_reply", "chat_request", "count"]
 
-_LEAST = -9999.0
+LEAST_LOGPROB = -9999.0
 """What servers put for a token that cannot be; minus infinity has no place in JSON."""
 _MOST = 1e6
 """More than any log-probability; a server's rounding may bring one above 0."""
@@ -183,7 +183,7 @@ def _likelihood(told: object) -> tuple[str, float]:
         raise Malformed("a token in `logprobs` has no text")
     if isinstance(logprob, bool) or not isinstance(logprob, int | float) or not logprob < _MOST:
         raise Malformed(f"the `logprob` of {token[:40]!r} is not a number that can be one")
-    return token, float(max(logprob, _LEAST))
+    return token, float(max(logprob, LEAST_LOGPROB))
 
 
 def _field(value: object, name: str) -> object:
