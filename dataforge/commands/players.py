@@ -75,12 +75,12 @@ async def open_players(
     """Role -> the opened model or judge; `stack` closes them. Without `opened`, models are named
     and not opened, so that who would play is known and nothing can be asked."""
     from dataforge.library.judges import load_code_judge
-    from dataforge.models.endpoints import address_of, read_endpoints, share_of
+    from dataforge.models.pool import address_of, read_pool, share_of
     from dataforge.models.specs import open_model, weights_of
     from dataforge.run.roles import OpenJudge, OpenModel, Served
 
     # Opening a model takes seconds: a misspelt spec is told first.
-    models = {spec: read_endpoints(spec) for spec in chosen.values() if not spec.startswith(_CODE)}
+    models = {spec: read_pool(spec) for spec in chosen.values() if not spec.startswith(_CODE)}
     shares = {each: share_of(each) for found in models.values() for each in found.specs}
     players: dict[str, Role] = {}
     for spec in dict.fromkeys(chosen.values()):

@@ -96,6 +96,10 @@ class Prompt:
 
     def _accepted(self, reply: Reply, fields: Mapping[str, object]) -> str:
         text = reply.text.strip()
+        if reply.finish == "refused":
+            raise Unmet("reply withheld", reply.refusal or "by the endpoint, with no reason given")
+        if reply.finish == "tools":
+            raise Unmet("reply ended in tool calls", "which the prompt asked for none of")
         if reply.finish == "length":
             if self.truncated == "refuse":
                 raise Unmet("reply cut at max_tokens", f"after {reply.tokens_out} tokens")

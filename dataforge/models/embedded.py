@@ -27,6 +27,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
@@ -40,9 +41,9 @@ from dataforge.errors import (
     TransientModelError,
     UnknownModel,
 )
-from dataforge.models.base import Message, Params, Reply
+from dataforge.models.base import Message, Params, Reply, ToolCall
 from dataforge.models.control import breaker, control_tokens
-from dataforge.models.failure import failure
+from dataforge.models.failure import check_able, failure
 from dataforge.models.weights import file_weights
 from dataforge.models.wire import chat_reply, chat_request
 
@@ -195,8 +196,9 @@ class EmbeddedModel:
         """
         if self._closing.is_set():
             raise FatalModelError(f"{self._path}: used after it was closed")
+        check_able(self._path.name, params)
         stop = threading.Event()
-        tame = [Message(each.role, self._tame(each.content)) for each in messages]
+        tame = [self._tamed(each) for each in messages]
         request = {
             **chat_request(tame, params),
             "top_k": 40,
@@ -218,6 +220,13 @@ class EmbeddedModel:
         self._closing.set()
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
         self._free = SimpleQueue()
+
+    def _tamed(self, message: Message) -> Message:
+        calls = tuple(
+            ToolCall(self._tame(each.id), self._tame(each.name), self._tame(each.arguments))
+            for each in message.tool_calls
+        )
+        return replace(message, content=self._tame(message.content), tool_calls=calls)
 
     def _open(self) -> _Server:
         try:

@@ -110,6 +110,8 @@ class ModelJudge:
         try:
             if reply.finish == "length":
                 raise _UnreadableError(f"the reply was cut at {rubric.max_tokens} tokens")
+            if reply.finish == "refused":
+                raise _UnreadableError(f"the reply was withheld: {reply.refusal[:_HEAD]}")
             marked = _read(reply.text, rubric)
         except _UnreadableError as error:
             evidence = {"unreadable": str(error), "reply": reply.text[:_HEAD]}

@@ -148,12 +148,23 @@ class _BoundModel:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: Mapping[str, object] | None = None,
+        n: int = 1,
+        tools: Sequence[Mapping[str, object]] = (),
+        logprobs: int | None = None,
     ) -> Reply:
         asking, attempt = self._asking, self._asking.attempt
-        messages = tuple(map(_cleaned, messages))
-        params = Params(temperature=temperature, top_p=top_p, max_tokens=max_tokens, schema=schema)
+        messages = tuple(each.cleaned() for each in messages)
+        params = Params(
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            schema=schema,
+            n=n,
+            tools=tuple(tools),
+            logprobs=logprobs,
+        ).cleaned()
         weights = self._lane.weights
-        asked = {"messages": [_told(each) for each in messages], "params": _told(params)}
+        asked = {"messages": [each.told() for each in messages], "params": params.told()}
         name = asking.name(weights, asked)
         params = replace(params, seed=asking.seed(name))
         key = asking.key(name)
@@ -166,8 +177,7 @@ class _BoundModel:
                 reply, seconds = await self._lane.complete(
                     messages, params, asking.jitter(name), asking.left
                 )
-                text = clean(reply.text)
-                reply = reply if text is reply.text else replace(reply, text=text)
+                reply = reply.cleaned()
                 await asking.keep(
                     ChatEntry(
                         key=key,
@@ -292,16 +302,6 @@ def _written(verdict: Verdict) -> Verdict:
         scores={clean(name): score for name, score in verdict.scores.items()},
         verifier=clean(verdict.verifier),
     )
-
-
-def _cleaned(message: Message) -> Message:
-    content = clean(message.content)
-    return message if content is message.content else replace(message, content=content)
-
-
-def _told(asked: Message | Params) -> dict[str, object]:
-    """The fields of one part of a question; `asdict` would copy every text in it."""
-    return {name: getattr(asked, name) for name in asked.__slots__}
 
 
 def _now() -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from dataforge.models.endpoints import address_of, share_of
+from dataforge.models.pool import address_of, share_of
 from dataforge.models.specs import open_model
 from dataforge.run.gate import Gate
 from dataforge.run.halt import Halt

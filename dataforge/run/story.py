@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataforge.errors import InputError
+from dataforge.models.base import Finish
 from dataforge.run.finish import ended_walks
 from dataforge.run.journal import ChatEntry, Entry
 from dataforge.run.logs import Logs
@@ -24,6 +25,12 @@ _SHORT = 700
 _TAIL = 200
 _WIDTH = 100
 _SOME = 8
+_ENDED: Mapping[Finish, str] = {
+    "stop": "",
+    "length": ", cut at its limit",
+    "refused": ", withheld",
+    "tools": ", waiting for its tool calls",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +129,15 @@ def _call(entry: ChatEntry, full: bool) -> Iterator[str]:
     )
     for message in entry.messages:
         yield from _text(f"  {message.role}", message.content, full)
+    yield from _text("  reasoning", reply.reasoning, full)
     yield from _text("  reply", reply.text, full)
-    cut = ", cut at its limit" if reply.finish == "length" else ""
+    yield from _text("  withheld", reply.refusal, full)
+    for called in reply.tool_calls:
+        yield from _text("  tool call", f"{called.name} {called.arguments}", full)
+    for other in reply.others:
+        yield from _text("  other reply", other, full)
     yield (
-        f"  {reply.tokens_in} tokens in, {reply.tokens_out} out{cut}, "
+        f"  {reply.tokens_in} tokens in, {reply.tokens_out} out{_ENDED[reply.finish]}, "
         f"{entry.seconds:.2f} s, {entry.at}"
     )
 

@@ -38,6 +38,12 @@ NOT_RUN: Mapping[str, str] = {
     "export OPENAI_API_KEY=…": _NETWORK,
     "dataforge run single_turn_qa --model answerer=openai/gpt-4o-mini": _NETWORK,
     "dataforge run single_turn_qa --model answerer=openai/gpt-4o-mini --out runs/hosted": _NETWORK,
+    "pip install --no-deps --require-hashes -r requirements-hosted.txt": _NETWORK,
+    "export ANTHROPIC_API_KEY=…": _NETWORK,
+    "dataforge run single_turn_qa --model 'answerer=anthropic:claude-opus-5?sampling=off' --out "
+    "runs/claude": _NETWORK,
+    "dataforge run single_turn_qa --model "
+    "'writer=https://example.org/v1#big?key_file=~/.keys/example' --out runs/keyed": _NETWORK,
     "dataforge run single_turn_qa --model 'answerer=http://localhost:8000/v1#qwen3-8b' --out "
     "runs/local": _NETWORK,
     "dataforge run single_turn_qa --model 'writer=https://example.org/v1#big?key_env=MY_KEY&limit=64'"

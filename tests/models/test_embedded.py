@@ -49,6 +49,16 @@ async def model() -> AsyncIterator[Transport]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("n", Params(n=2)), ("tools", Params(tools=({},))), ("logprobs", Params(logprobs=0))],
+)
+async def test_what_it_cannot_do_stops_the_run(model: Transport, name: str, params: Params) -> None:
+    with pytest.raises(FatalModelError, match=f"cannot take '{name}'"):
+        await model.complete(ASKED, params)
+
+
+@pytest.mark.slow
 async def test_a_seed_decides_the_reply_whoever_else_is_served(model: Transport) -> None:
     params = [Params(max_tokens=24, temperature=0.9, seed=seed) for seed in (1, 2, 3)]
     alone = [await model.complete(ASKED, each) for each in params]

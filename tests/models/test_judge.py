@@ -48,6 +48,7 @@ class Says:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: Mapping[str, object] | None = None,
+        **asked: object,
     ) -> Reply:
         self.messages, self.schema, self.temperature = messages, schema, temperature
         return self.reply
@@ -233,6 +234,7 @@ async def test_a_failure_of_the_model_is_no_verdict() -> None:
             top_p: float = 1.0,
             max_tokens: int = 512,
             schema: Mapping[str, object] | None = None,
+            **asked: object,
         ) -> Reply:
             raise TransientModelError("down")
 

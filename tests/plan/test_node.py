@@ -64,6 +64,7 @@ class Echo:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: object = None,
+        **asked: object,
     ) -> Reply:
         assert isinstance(messages, list)
         return Reply(text=messages[-1].content, finish="stop", tokens_in=1, tokens_out=1)

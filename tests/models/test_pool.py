@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataforge.errors import DataForgeError, InputError, UnknownModel, UsageError
-from dataforge.models.endpoints import address_of, read_endpoints, share_of
+from dataforge.models.pool import address_of, read_pool, share_of
 from dataforge.models.workers import add_worker, read_workers, remove_worker
 
 A, B = "http://a:8000/v1#qwen", "http://b:8000/v1#qwen?share=2"
@@ -18,11 +18,11 @@ A, B = "http://a:8000/v1#qwen", "http://b:8000/v1#qwen?share=2"
 
 def test_one_spec_of_any_form_is_one_endpoint() -> None:
     for spec in ("embedded", A, "openai/gpt-4o-mini", "gguf:/a folder/with spaces.gguf"):
-        assert read_endpoints(spec).specs == (spec,)
+        assert read_pool(spec).specs == (spec,)
 
 
 def test_several_endpoints_of_one_model_stand_apart_by_spaces() -> None:
-    assert read_endpoints(f" {A}  {B} {A} ").specs == (A, B)
+    assert read_pool(f" {A}  {B} {A} ").specs == (A, B)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_several_endpoints_of_one_model_stand_apart_by_spaces() -> None:
 )
 def test_what_is_no_spec_or_another_model_is_one_line(spec: str, said: str) -> None:
     with pytest.raises(UnknownModel, match=said) as caught:
-        for each in read_endpoints(spec).specs:
+        for each in read_pool(spec).specs:
             share_of(each)
     assert "\n" not in str(caught.value)
 
@@ -51,8 +51,8 @@ def test_aliases_at_one_address_share_its_limit_and_shares_are_read() -> None:
 def test_a_file_of_workers_is_read_in_order_and_once_each(tmp_path: Path) -> None:
     file = tmp_path / "workers.txt"
     file.write_text(f"# ours\n\n  {A}\n{B}\n{A}\n")
-    assert read_endpoints(f"workers:{file}").specs == (A, B)
-    assert read_endpoints(f"workers:{file}").file == file
+    assert read_pool(f"workers:{file}").specs == (A, B)
+    assert read_pool(f"workers:{file}").file == file
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_file_of_workers_that_is_wrong_names_the_line(
     file = tmp_path / "workers.txt"
     file.write_text(text)
     with pytest.raises(DataForgeError, match=said):
-        read_endpoints(f"workers:{file}")
+        read_pool(f"workers:{file}")
 
 
 def test_a_file_that_is_not_there_says_how_to_make_it(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="`dataforge workers add URL --file"):
-        read_endpoints(f"workers:{tmp_path / 'none.txt'}")
+        read_pool(f"workers:{tmp_path / 'none.txt'}")
 
 
 def test_workers_are_added_once_and_removed_by_spec_or_address(tmp_path: Path) -> None:

@@ -17,14 +17,14 @@ from dataforge.errors import UnknownModel
 from dataforge.models.specs import read_spec, weights_of
 from dataforge.models.workers import read_workers
 
-__all__ = ["Endpoints", "address_of", "read_endpoints", "share_of"]
+__all__ = ["Pool", "address_of", "read_pool", "share_of"]
 
 _FILE = "workers:"
 _ADDRESS = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoints:
+class Pool:
     """What a role's spec names."""
 
     specs: tuple[str, ...]
@@ -33,7 +33,7 @@ class Endpoints:
     """The file that lists them, where they may change."""
 
 
-def read_endpoints(text: str) -> Endpoints:
+def read_pool(text: str) -> Pool:
     """The endpoints of a role's spec, each spec checked.
 
     Raises UnknownModel for what is no spec, for endpoints of different weights, and InputError for
@@ -47,10 +47,10 @@ def read_endpoints(text: str) -> Endpoints:
             raise UnknownModel(
                 f"{text}: lists no worker yet; `dataforge workers add URL --file {file}` adds one"
             )
-        return Endpoints(specs, file)
+        return Pool(specs, file)
     if not text.startswith(_ADDRESS):
         read_spec(text)
-        return Endpoints((text,))
+        return Pool((text,))
     parts = tuple(text.split())
     for part in parts:
         if not part.startswith(_ADDRESS):
@@ -61,7 +61,7 @@ def read_endpoints(text: str) -> Endpoints:
                 f"{part}: serves {weights_of(part)}, and {parts[0]} {weights_of(parts[0])}; one "
                 "role has one model. If they are the same, say so with ?weights=NAME"
             )
-    return Endpoints(tuple(dict.fromkeys(parts)))
+    return Pool(tuple(dict.fromkeys(parts)))
 
 
 def address_of(text: str) -> str:
@@ -69,7 +69,8 @@ def address_of(text: str) -> str:
     spec = read_spec(text)
     if spec.form == "http":
         return spec.name.partition("#")[0].rstrip("/").lower()
-    return f"{spec.form}:{spec.name}" if spec.form == "hosted" else text.strip()
+    served = spec.form in ("hosted", "anthropic")
+    return f"{spec.form}:{spec.name}" if served else text.strip()
 
 
 def share_of(text: str) -> float:
