@@ -267,7 +267,11 @@ def test_a_graph_is_found_by_its_path_too(write: Write) -> None:
 
 
 def test_a_node_and_a_rubric_of_one_name_are_refused(write: Write) -> None:
-    with pytest.raises(DuplicateName, match="both named 'judge/answer/sober'; rename one"):
+    with pytest.raises(
+        DuplicateName,
+        match=r"both named 'judge/answer/sober': the node in nodes/judge/answer/sober\.toml, the "
+        r"rubric in judges/answer\.toml:6; rename one",
+    ):
         load(
             write,
             **{

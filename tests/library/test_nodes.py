@@ -188,7 +188,7 @@ async def test_what_a_name_holds_in_any_form_is_not_lost(write: Write) -> None:
 def test_two_of_one_name_in_a_family_are_refused_naming_the_file_once(write: Write) -> None:
     text = FAMILY.replace("name=form,", 'name="poem",')
     assert refusal(write({"nodes/retell.py": text})) == (
-        "two nodes are named 'retell/poem': in nodes/retell.py; rename one of them"
+        "two nodes are named 'retell/poem': in nodes/retell.py:24; rename one of them"
     )
 
 
@@ -235,7 +235,7 @@ def test_two_nodes_of_one_name_in_a_library_are_refused_naming_both_files(write:
     with pytest.raises(DuplicateName) as caught:
         load_nodes(library)
     assert str(caught.value) == (
-        "two nodes are named 'haiku': one in nodes/haiku.py and one in nodes/haiku.toml; rename "
+        "two nodes are named 'haiku': one in nodes/haiku.py:13 and one in nodes/haiku.toml; rename "
         "one of them"
     )
 
