@@ -374,3 +374,18 @@ def test_a_text_that_no_template_names_is_refused_as_likely_misspelt(
 
 def test_a_library_error_is_wrong_usage() -> None:
     assert LibraryError.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["*", "tag:x", "a?b", "a\\nb"])
+def test_a_name_that_no_graph_could_mean_is_refused_naming_the_file(
+    write: Write, name: str
+) -> None:
+    table = HAIKU.replace("[shared]", "").strip()
+    said = refusal(write({"nodes/poems.toml": f'["{name}"]\n{table}\n'}))
+    assert said.startswith("nodes/poems.toml [")
+    assert "is no name for a node" in said
+    assert "a name is of letters, digits, spaces" in said
+    python = PYTHON.replace("@node", f'@node(name="{name}")')
+    said = refusal(write({"nodes/poems.toml": HAIKU, "nodes/count.py": python}))
+    assert said.startswith("nodes/count.py:")
+    assert "is no name for a node" in said
