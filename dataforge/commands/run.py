@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dataforge.library.graphs import LoadedGraph
     from dataforge.library.root import Library
     from dataforge.library.seeds import SeedFile
+    from dataforge.run.forge import Order
     from dataforge.run.halt import Halt
     from dataforge.run.policy import Policy
     from dataforge.run.report import Report
@@ -151,6 +152,19 @@ class Stop(click.exceptions.Exit):
     help="Continue a run though its graph, models or seeds have changed: walks what they change "
     "again, and repeats no call that stays the same.",
 )
+@click.option(
+    "--preview",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Make the first N walks only, show each in full, and estimate the whole; the same command "
+    "without it goes on from there.",
+)
+@click.option(
+    "--dry",
+    is_flag=True,
+    help="Show the prompts of the first walks (3, or --walks) over stand-ins for replies: no model "
+    "is opened, nothing is written.",
+)
 @library_option
 def command(
     graph: str,
@@ -168,6 +182,8 @@ def command(
     max_seconds: float | None,
     allow_shared_weights: bool,
     accept_changes: bool,
+    preview: int | None,
+    dry: bool,
     library: Path | None,
 ) -> None:
     """Walks GRAPH, by name or path, over seed passages; what passes its judges is the corpus.
@@ -187,6 +203,8 @@ def command(
     """
     if walks is not None and per_seed is not None:
         raise UsageError("--walks and --per-seed both say how many walks; give one of them")
+    if dry and preview is not None:
+        raise UsageError("--dry and --preview both look ahead; give one of them")
     request = Request(
         graph=graph,
         out=out or Path("runs") / Path(graph).stem,
@@ -205,6 +223,14 @@ def command(
         allow_shared_weights=allow_shared_weights,
         accept_changes=accept_changes,
     )
+    if dry:
+        _dry(request)
+        return
+    if preview is not None:
+        from dataforge.commands.preview import show_preview
+
+        show_preview(request, preview)
+        return
     report = run(request)
     click.echo(f"\ncorpus   {request.out / 'corpus.parquet'}")
     click.echo(f"calls    {request.out / 'calls.parquet'}")
@@ -214,11 +240,30 @@ def command(
         click.echo(f"\nnext: {door()} show --run {folder}    {door()} pack {folder}")
 
 
-def run(request: Request, *, show: bool = True) -> Report:
+def _dry(request: Request) -> None:
+    from dataforge.commands.dry import show_dry
+    from dataforge.library.graphs import load_graph
+    from dataforge.library.root import find_library
+
+    library = find_library(request.library)
+    show_dry(
+        load_graph(request.graph, library),
+        _read_seeds(request, library),
+        models=request.models,
+        walks=request.walks,
+        run_seed=request.run_seed,
+        policy=request.policy,
+    )
+
+
+def run(
+    request: Request, *, show: bool = True, adjust: Callable[[Order], Order] | None = None
+) -> Report:
     """Makes or continues a run, showing how it goes, then (`show`) its table.
 
-    Raises `Stop` when the user stopped it, DataForgeError when no walk was accepted; either way the
-    table has been shown.
+    `adjust` is handed the order once models are open, and gives the one to carry out. Raises `Stop`
+    when the user stopped it, DataForgeError when no walk was accepted; either way the table has
+    been shown.
     """
     from dataforge.commands.progress import Live
     from dataforge.library.graphs import load_graph
@@ -230,7 +275,7 @@ def run(request: Request, *, show: bool = True) -> Report:
     collect_seldom()
     try:
         with Live() as live:
-            report = asyncio.run(_go(request, live, library, loaded))
+            report = asyncio.run(_go(request, live, library, loaded, adjust))
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise _stop("stopped at once") from None
     if show or report.pending or not report.accepted:
@@ -274,7 +319,13 @@ def show_table(report: Report) -> None:
     Console(markup=False, highlight=False).print(grid)
 
 
-async def _go(request: Request, live: Live, library: Library, loaded: LoadedGraph) -> Report:
+async def _go(
+    request: Request,
+    live: Live,
+    library: Library,
+    loaded: LoadedGraph,
+    adjust: Callable[[Order], Order] | None,
+) -> Report:
     from dataforge.run.budget import Budget
     from dataforge.run.forge import Order, forge
     from dataforge.run.halt import Halt
@@ -304,7 +355,7 @@ async def _go(request: Request, live: Live, library: Library, loaded: LoadedGrap
             judge_card=judge_card(chosen, library),
             skipped_seeds=[str(line) for line in found.skipped],
         )
-        return await forge(order, request.out, live, halt)
+        return await forge(adjust(order) if adjust else order, request.out, live, halt)
 
 
 def _mind_signals(halt: Halt, live: Live) -> None:

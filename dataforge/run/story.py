@@ -6,7 +6,7 @@ Reads without the lock, so a run can be looked at while it goes on; a walk is fo
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from dataforge.run.manifest import load_manifest
 from dataforge.run.trace import Attempt, WalkEnd
 from dataforge.verifiers.verdict import Verdict
 
-__all__ = ["Story", "find_walk", "tell", "tell_data"]
+__all__ = ["Story", "find_walk", "stories", "tell", "tell_data"]
 
 _SHORT = 700
 _TAIL = 200
@@ -55,11 +55,21 @@ def find_walk(folder: Path, name: str) -> Story:
     if len(found) > 1:
         some = ", ".join(found[:_SOME]) + (", …" if len(found) > _SOME else "")
         raise InputError(f"{name!r} means {len(found)} walks: {some}. Give one of these ids")
+    return next(stories(folder, found))
+
+
+def stories(folder: Path, ids: Iterable[str]) -> Iterator[Story]:
+    """The walks of these ids that have ended, in their order."""
+    manifest = load_manifest(folder)
+    ended = ended_walks(folder, manifest.fingerprint)
+    specs = {role: mark.spec for role, mark in manifest.roles.items()}
     with (folder / WALKS).open("rb") as walks, (folder / JOURNAL).open("rb") as journal:
-        walk = read_walk(walks, ended[found[0]].offset)
-        offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
-        calls = {offset: read_entry(journal, offset) for offset in offsets}
-    return Story(walk, calls, {role: mark.spec for role, mark in manifest.roles.items()})
+        for name in ids:
+            if name not in ended:
+                continue
+            walk = read_walk(walks, ended[name].offset)
+            offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
+            yield Story(walk, {each: read_entry(journal, each) for each in offsets}, specs)
 
 
 def tell_data(story: Story) -> dict[str, object]:
