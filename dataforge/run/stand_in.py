@@ -37,9 +37,13 @@ def stand_in(name: str, shape: Shape) -> object:
 
 
 def _number(shape: Shape) -> float:
-    low = shape.low if shape.low > -inf else min(shape.high - 1, 0.0)
-    high = shape.high if shape.high < inf else low + 1
-    number = (low + high) / 2 if shape.low_open or shape.high_open else low
+    low, high = shape.low, shape.high
+    if low == -inf:
+        number = min(0.0, high - 1)
+    elif shape.low_open:
+        number = low + 1 if high == inf else (low + high) / 2
+    else:
+        number = low
     return int(number) if shape.base is int else float(number)
 
 

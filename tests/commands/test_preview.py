@@ -39,7 +39,7 @@ def tables(folder: str) -> tuple[bytes, bytes]:
 def test_the_whole_run_after_a_preview_is_the_run_without_one_and_asks_no_more(
     library: Path, chosen: list[str]
 ) -> None:
-    whole = ("run", "small", "--library", library, "--concurrency", "1", *chosen)
+    whole: list[str | Path] = ["run", "small", "--library", library, "--concurrency", "1", *chosen]
     assert dataforge(*whole, "--out", "runs/plain").exit_code == 0
     alone = asked(library)
     previewed = dataforge(*whole, "--out", "runs/seen", "--preview", "4")

@@ -53,9 +53,14 @@ def test_two_of_three_runs_lie_within_one_error_of_the_forecast() -> None:
 
 def entry(begin: float, seconds: float) -> ChatEntry:
     end = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=begin + seconds)
-    named = dict.fromkeys(("key", "walk_id", "step", "name", "node", "role", "weights"), "x")
     return ChatEntry(
-        **named,
+        key="k",
+        walk_id="w",
+        step="ask#0",
+        name="n",
+        node="ask",
+        role="writer",
+        weights="voice",
         attempt=1,
         seconds=seconds,
         at=end.isoformat(timespec="milliseconds"),
