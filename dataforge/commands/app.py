@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "Says why one node can follow another, or cannot.",
     "plan": "Lists the walks that lead from given facts to a goal.",
     "draw": "Draws a graph as a page to explore, an image or Mermaid.",
+    "workers": "Adds endpoints to a model while runs use it, or takes them out.",
     "doctor": "Says what is installed, what is missing and how to get it.",
     "init": "Begins a library of your own: nodes, a graph, seeds.",
 }

@@ -12,45 +12,42 @@ import click
 from dataforge.errors import UsageError
 
 if TYPE_CHECKING:
-    from dataforge.library.graphs import LoadedGraph
-    from dataforge.library.seeds import SeedFile
+    from dataforge.commands.ordering import Request
     from dataforge.run.dry import Asked, DryWalk
-    from dataforge.run.policy import Policy
 
-__all__ = ["WALKS", "show_dry"]
+__all__ = ["show_dry"]
 
-WALKS = 3
+_WALKS = 3
 """Walks shown where nothing else is said."""
 _WIDTH = 100
 
 
-def show_dry(
-    loaded: LoadedGraph,
-    found: SeedFile,
-    *,
-    models: Mapping[str, str],
-    walks: int | None,
-    run_seed: int,
-    policy: Policy | None,
-) -> None:
+def show_dry(request: Request) -> None:
     """Prints what the first walks of a run would ask, over stand-ins for replies.
 
-    `models`: role -> spec, over those of the graph; a role may be left open, as none is opened.
+    Roles may be left open, as no model is opened. Raises what a library or seeds that cannot be
+    read raise.
     """
+    from dataforge.commands.ordering import seeds_of
+    from dataforge.library.graphs import load_graph
+    from dataforge.library.root import find_library
     from dataforge.run.dry import dry_walks
 
-    graph = loaded.graph
-    if not found.seeds:
-        raise UsageError(f"{found.path}: no seed to walk from")
+    library = find_library(request.library)
+    loaded = load_graph(request.graph, library)
+    seeds = seeds_of(request, library).seeds
+    if not len(seeds):
+        raise UsageError(f"{seeds.path}: no seed to walk from")
+    models = request.models
     specs = {**loaded.roles, **models}
     coded = frozenset(role for role, spec in specs.items() if spec.startswith("code:"))
     told = asyncio.run(
         dry_walks(
-            graph,
-            found.seeds,
-            walks or WALKS,
-            run_seed=run_seed,
-            rule=policy or loaded.policy,
+            loaded.graph,
+            seeds,
+            request.walks or _WALKS,
+            run_seed=request.run_seed,
+            rule=request.policy or loaded.policy,
             coded=coded,
         )
     )

@@ -15,8 +15,8 @@ import click
 from dataforge.errors import DataForgeError
 
 if TYPE_CHECKING:
-    from dataforge.commands.run import Request
-    from dataforge.run.forge import Order
+    from dataforge.commands.ordering import Request
+    from dataforge.run.order import Order
     from dataforge.run.story import Story
 
 __all__ = ["show_preview"]
@@ -59,11 +59,10 @@ def show_preview(request: Request, count: int) -> None:
 
 
 def _ids(order: Order, count: int) -> Iterator[str]:
-    from dataforge.run.schedule import plan_walks, walk_id
+    from dataforge.run.schedule import Plan, walk_id
 
-    ids = [seed.id for seed in order.seeds]
-    for planned in plan_walks(ids, count, order.run_seed):
-        yield walk_id(order.graph.name, order.run_seed, ids[planned.seed], planned.walk)
+    for planned in Plan(order.seeds.ids(), count, order.run_seed):
+        yield walk_id(order.graph.name, order.run_seed, planned.seed_id, planned.walk)
 
 
 def _estimate(stories: Sequence[Story], order: Order) -> Iterator[str]:

@@ -70,8 +70,8 @@ CALLS_SCHEMA = pl.Schema(
 )
 """Columns of `calls.parquet`."""
 
-_BATCH = 2_000
-_ROW_GROUP = 2_000
+_BATCH = 1_000
+_ROW_GROUP = 1_000
 """Rows turned into columns at a time; keeps Python objects few while polars holds the rest."""
 
 _Row = TypeVar("_Row")

@@ -42,7 +42,7 @@ _ENGINE = ("engines", "threads", "parallel", "context")
 _OPTIONS: Mapping[Form, tuple[str, ...]] = {
     "embedded": _ENGINE,
     "gguf": _ENGINE,
-    "http": ("weights", "limit", "timeout", "key_env", "schema"),
+    "http": ("weights", "limit", "timeout", "key_env", "schema", "share"),
     "vllm": ("weights", "limit", "context"),
     "hosted": ("weights", "limit", "timeout"),
     "scripted": ("weights", "limit"),

@@ -27,8 +27,8 @@ from dataforge.plan.shape import Shape
 from dataforge.plan.struct import Struct, breach, facts, fill, view
 from dataforge.run.policy import Policy, policy
 from dataforge.run.sampling import Draws
-from dataforge.run.schedule import plan_walks, walk_id
-from dataforge.run.seed import Seed, twins
+from dataforge.run.schedule import Plan, walk_id
+from dataforge.run.seed import SeedStore
 from dataforge.run.stand_in import by_schema, quoted, stand_in
 from dataforge.run.state import Record, Rejected, after, entry
 from dataforge.verifiers.verdict import Verdict
@@ -81,7 +81,7 @@ class DryWalk:
 
 async def dry_walks(
     graph: Graph,
-    seeds: Sequence[Seed],
+    seeds: SeedStore,
     walks: int,
     *,
     run_seed: int,
@@ -93,16 +93,16 @@ async def dry_walks(
     `coded`: judge roles that code plays, which nothing is asked of. Raises what a node or rubric
     that cannot be raises, such as `DeclarationError`.
     """
-    routes, doubled = policy(rule, graph), twins(seeds)
+    routes = policy(rule, graph)
     found: list[DryWalk] = []
-    for place, planned in enumerate(plan_walks([seed.id for seed in seeds], walks, run_seed)):
-        seed = seeds[planned.seed]
+    for place, planned in enumerate(Plan(seeds.ids(), walks, run_seed)):
+        seed, twin = seeds[planned.seed], seeds.twin(planned.seed)
         name = walk_id(graph.name, run_seed, seed.id, planned.walk)
         told = DryWalk(name, clean(seed.id), planned.walk)
         found.append(told)
         route = routes(Draws(run_seed, seed.id, planned.walk), place)
-        if planned.seed in doubled:
-            told.ended = f"seeds: same passage as seed {doubled[planned.seed]}"
+        if twin is not None:
+            told.ended = f"seeds: same passage as seed {twin}"
             continue
         given = {key: clean(value) for key, value in seed.meta.items()}
         record = entry(graph.preconditions, given | {"passage": clean(seed.passage)})

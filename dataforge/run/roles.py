@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
 from typing import ClassVar, cast
 
@@ -31,11 +32,24 @@ from dataforge.run.sampling import Draws
 from dataforge.run.trace import Attempt
 from dataforge.verifiers.verdict import Verdict
 
-__all__ = ["Asking", "OpenJudge", "OpenModel", "Role", "bind", "check_roles"]
+__all__ = ["Asking", "OpenJudge", "OpenModel", "Role", "Served", "bind", "check_roles"]
 
 _JUDGE_PAUSE = 0.5
 _HEAT = 0.5
 """Temperature of a chat model that judges again, since a cold one may stumble the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One way to reach a model."""
+
+    transport: Transport
+    spec: str = ""
+    """As the user named it; empty for one that was made in code."""
+    address: str = ""
+    """Those with the same address share its limit; empty shares it with nobody."""
+    share: float = 1.0
+    """Of the calls, beside the others of its model; > 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +58,17 @@ class OpenModel:
 
     spec: str
     """As the user named it."""
-    transport: Transport
+    weights: str
+    """Identity of the weights."""
+    served: tuple[Served, ...]
+    """All over the same weights; none where the model is not to be asked in this process."""
+    workers: Path | None = None
+    """A file that lists who serves it from now on."""
 
-    @property
-    def weights(self) -> str:
-        """Identity of the weights."""
-        return self.transport.weights
+    @classmethod
+    def of(cls, spec: str, transport: Transport) -> OpenModel:
+        """A model with one transport."""
+        return cls(spec, transport.weights, (Served(transport, spec),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +152,7 @@ class _BoundModel:
         asking, attempt = self._asking, self._asking.attempt
         messages = tuple(map(_cleaned, messages))
         params = Params(temperature=temperature, top_p=top_p, max_tokens=max_tokens, schema=schema)
-        weights = self._lane.transport.weights
+        weights = self._lane.weights
         asked = {"messages": [_told(each) for each in messages], "params": _told(params)}
         name = asking.name(weights, asked)
         params = replace(params, seed=asking.seed(name))

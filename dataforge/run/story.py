@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataforge.errors import InputError
-from dataforge.run.finish import JOURNAL, WALKS, ended_walks, read_walk
-from dataforge.run.journal import ChatEntry, Entry, read_entry
+from dataforge.run.finish import ended_walks
+from dataforge.run.journal import ChatEntry, Entry
+from dataforge.run.logs import Logs
 from dataforge.run.manifest import load_manifest
 from dataforge.run.trace import Attempt, WalkEnd
 from dataforge.verifiers.verdict import Verdict
@@ -44,9 +45,9 @@ def find_walk(folder: Path, name: str) -> Story:
     manifest = load_manifest(folder)
     ended = ended_walks(folder, manifest.fingerprint)
     walk_of_call, dash, number = name.rpartition("-")
-    if dash and number.isdigit() and walk_of_call in ended:
+    if dash and number.isdigit() and ended.get(walk_of_call):
         name = walk_of_call
-    found = [key for key, end in ended.items() if key.startswith(name) or end.seed_id == name]
+    found = ended.named(name)
     if not found:
         raise InputError(
             f"{folder}: no walk that has ended has an id that begins with {name!r}, nor a seed of "
@@ -63,13 +64,12 @@ def stories(folder: Path, ids: Iterable[str]) -> Iterator[Story]:
     manifest = load_manifest(folder)
     ended = ended_walks(folder, manifest.fingerprint)
     specs = {role: mark.spec for role, mark in manifest.roles.items()}
-    with (folder / WALKS).open("rb") as walks, (folder / JOURNAL).open("rb") as journal:
-        for name in ids:
-            if name not in ended:
-                continue
-            walk = read_walk(walks, ended[name].offset)
+    with Logs(folder) as logs:
+        for end in filter(None, map(ended.get, ids)):
+            walk = logs.walk(end.part, end.offset)
             offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
-            yield Story(walk, {each: read_entry(journal, each) for each in offsets}, specs)
+            calls = {offset: logs.call(end.part, offset) for offset in offsets}
+            yield Story(walk, calls, specs)
 
 
 def tell_data(story: Story) -> dict[str, object]:

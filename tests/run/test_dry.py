@@ -25,9 +25,10 @@ from dataforge.run.finish import ended_walks
 from dataforge.run.journal import ChatEntry
 from dataforge.run.manifest import load_manifest
 from dataforge.run.policy import POLICIES, Policy
+from dataforge.run.seed import Seed, SeedStore
 from dataforge.run.stand_in import by_schema, stand_in
 from dataforge.run.story import stories
-from tests.run.scene import GRAPH, Passage, Seed, order, run, seeds
+from tests.run.scene import GRAPH, Passage, order, run, seeds
 
 TEXT = Shape(str)
 END = gate("end", {"messages": Shape(list)})
@@ -40,7 +41,7 @@ async def dry(
     coded: frozenset[str] = frozenset({"judge"}),
     policy: Policy = "uniform",
 ) -> list[DryWalk]:
-    found = list(own) or seeds(max(count, 4))
+    found = SeedStore.of("seeds.jsonl", list(own) or seeds(max(count, 4)))
     return await dry_walks(graph, found, count, run_seed=0, rule=policy, coded=coded)
 
 
@@ -52,7 +53,7 @@ async def test_walks_and_prompts_that_hang_on_the_seed_alone_are_those_of_the_ru
     await run(asked_for, tmp_path / "run")
     told = await dry(GRAPH, 30, seeds(12), policy=policy)
     ended = ended_walks(tmp_path / "run", load_manifest(tmp_path / "run").fingerprint)
-    assert {each.id for each in told} == ended.keys()
+    assert {each.id for each in told} == {name for name, _ in ended.items()}
     made = {story.walk.id: story for story in stories(tmp_path / "run", [each.id for each in told])}
     compared = 0
     for each in told:

@@ -165,7 +165,7 @@ def broken_by(kind: str) -> Order:
     graph = Graph.build("small", nodes, "seed/gate", "sample/chat")
     made = replace(order(3, Voice(say) if kind == "transport" else Voice()), graph=graph)
     judges: dict[str, Role] = {
-        "model judge": OpenModel(
+        "model judge": OpenModel.of(
             "j", Voice(lambda m, p: marks(feedback=HALF, reasoning=HALF), "j")
         ),
         "code judge": OpenJudge("code:halves", Halves(), "halves", "1"),
@@ -218,7 +218,7 @@ def judged_again(voice: Voice, attempts: int = 2) -> Order:
     nodes = [*NODES[:4], loop("answered", steps, until=until, at_most=3, critique="feedback")]
     graph = Graph.build("small", [*nodes, NODES[-1]], "seed/gate", "sample/chat")
     made = order(1)
-    return replace(made, graph=graph, players={**made.players, "judge": OpenModel("j", voice)})
+    return replace(made, graph=graph, players={**made.players, "judge": OpenModel.of("j", voice)})
 
 
 async def test_a_judge_that_stumbled_is_asked_again_about_the_same_answer(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ async def test_a_judge_that_stumbled_is_asked_again_about_the_same_answer(tmp_pa
     judge = Voice(say, weights="j")
     answerer = Voice()
     made = judged_again(judge)
-    players = {**made.players, "answerer": OpenModel("voice", answerer)}
+    players = {**made.players, "answerer": OpenModel.of("voice", answerer)}
     report = await run(replace(made, players=players), tmp_path)
     assert report.accepted == 1
     assert len(answerer.asked) == 1
