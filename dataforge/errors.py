@@ -90,6 +90,11 @@ class DuplicateName(GraphError):
 class TooManyStates(GraphError):
     """The state graph outgrew its limit; part of the graph wants nesting."""
 
+    def __init__(self, message: str, causes: str = "") -> None:
+        super().__init__(message)
+        self.causes = causes
+        """What multiplies the states, in words."""
+
 
 class ModelError(DataForgeError):
     """A model could not be opened or did not reply."""

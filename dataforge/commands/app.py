@@ -2,7 +2,8 @@
 
 `dataforge --help` must be instant, so nothing is imported here but click and the errors; the short
 helps below stand in for modules that are not loaded. A `DataForgeError` is the user's to put right:
-one line on stderr and its exit code. Anything else is a bug and keeps its traceback.
+one line on stderr and its exit code, and so is a file that the system refuses. Anything else is a
+bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -85,6 +86,12 @@ class LazyCommands(click.Group):
         except DataForgeError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(error.exit_code)
+        except OSError as error:
+            # A file the system refuses, most often one the command line names; no bug of ours.
+            if error.filename is None or error.strerror is None:
+                raise
+            click.echo(f"error: {error.filename}: {error.strerror}", err=True)
+            ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(130)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dataforge.run.policy import Policy
     from dataforge.run.roles import Role
 
-__all__ = ["Request", "make_order"]
+__all__ = ["Request", "make_order", "seeds_of"]
 
 _SEEDS = (".jsonl", ".gz", ".parquet")
 _SKIPPED_SHOWN = 3
@@ -82,7 +82,7 @@ async def make_order(
 
     graph = loaded.graph
     chosen = specs(graph.roles, loaded.roles, request.models)
-    found = _read_seeds(request, library)
+    found = seeds_of(request, library)
     for line in (*_notices(request.graph, loaded), *_skipped(found)):
         say(f"notice: {line}")
     players = await open_players(chosen, library, stack, say, opened=opened)
@@ -104,7 +104,8 @@ async def make_order(
     )
 
 
-def _read_seeds(request: Request, library: Library) -> SeedFile:
+def seeds_of(request: Request, library: Library) -> SeedFile:
+    """The seeds that a request means; InputError or LibraryError where there are none."""
     from dataforge.library.seeds import read_seeds
 
     return read_seeds(request.seeds or _bundled(library), request.passage_field)

@@ -6,6 +6,7 @@ import asyncio
 import shlex
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dataforge.library.graphs import LoadedGraph
     from dataforge.library.root import Library
     from dataforge.run.halt import Halt
+    from dataforge.run.order import Order
     from dataforge.run.policy import Policy
     from dataforge.run.report import Report
 
@@ -115,6 +117,19 @@ class Stop(click.exceptions.Exit):
     "again, and repeats no call that stays the same.",
 )
 @click.option(
+    "--preview",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Make the first N walks only, show each in full, and estimate the whole; the same command "
+    "without it goes on from there.",
+)
+@click.option(
+    "--dry",
+    is_flag=True,
+    help="Show the prompts of the first walks (3, or --walks) over stand-ins for replies: no model "
+    "is opened, nothing is written.",
+)
+@click.option(
     "--on",
     type=click.Choice(["ray"]),
     help="Make the walks on a Ray cluster instead of in this process; the corpus is the same.",
@@ -148,6 +163,8 @@ def command(
     max_seconds: float | None,
     allow_shared_weights: bool,
     accept_changes: bool,
+    preview: int | None,
+    dry: bool,
     on: str | None,
     address: str | None,
     hands: int | None,
@@ -170,6 +187,13 @@ def command(
     """
     if walks is not None and per_seed is not None:
         raise UsageError("--walks and --per-seed both say how many walks; give one of them")
+    if dry and preview is not None:
+        raise UsageError("--dry and --preview both look ahead; give one of them")
+    if preview is not None and on is not None:
+        raise UsageError(
+            "--preview makes its walks in this process, and a run begun so does not go on "
+            f"elsewhere; leave out --preview or --on {on}"
+        )
     if on is None and (address is not None or hands is not None):
         raise UsageError("--address and --hands are for --on ray; give that too, or leave them out")
     request = Request(
@@ -193,6 +217,16 @@ def command(
         address=address,
         hands=hands,
     )
+    if dry:
+        from dataforge.commands.dry import show_dry
+
+        show_dry(request)
+        return
+    if preview is not None:
+        from dataforge.commands.preview import show_preview
+
+        show_preview(request, preview)
+        return
     report = run(request)
     click.echo(f"\ncorpus   {request.out / 'corpus.parquet'}")
     click.echo(f"calls    {request.out / 'calls.parquet'}")
@@ -202,11 +236,14 @@ def command(
         click.echo(f"\nnext: {door()} show --run {folder}    {door()} pack {folder}")
 
 
-def run(request: Request, *, show: bool = True) -> Report:
+def run(
+    request: Request, *, show: bool = True, adjust: Callable[[Order], Order] | None = None
+) -> Report:
     """Makes or continues a run, showing how it goes, then (`show`) its table.
 
-    Raises `Stop` when the user stopped it, DataForgeError when no walk was accepted; either way the
-    table has been shown.
+    `adjust` is handed the order once models are open, and gives the one to carry out. Raises `Stop`
+    when the user stopped it, DataForgeError when no walk was accepted; either way the table has
+    been shown.
     """
     from dataforge.commands.progress import Live
     from dataforge.library.graphs import load_graph
@@ -218,7 +255,7 @@ def run(request: Request, *, show: bool = True) -> Report:
     collect_seldom()
     try:
         with Live() as live:
-            report = asyncio.run(_go(request, live, library, loaded))
+            report = asyncio.run(_go(request, live, library, loaded, adjust))
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise _stop("stopped at once") from None
     if show or report.pending or not report.accepted:
@@ -256,7 +293,13 @@ def show_table(report: Report) -> None:
     Console(markup=False, highlight=False).print(grid)
 
 
-async def _go(request: Request, live: Live, library: Library, loaded: LoadedGraph) -> Report:
+async def _go(
+    request: Request,
+    live: Live,
+    library: Library,
+    loaded: LoadedGraph,
+    adjust: Callable[[Order], Order] | None,
+) -> Report:
     from dataforge.run.forge import forge
     from dataforge.run.halt import Halt
 
@@ -267,6 +310,8 @@ async def _go(request: Request, live: Live, library: Library, loaded: LoadedGrap
         order = await make_order(
             request, library, loaded, stack, live.say, opened=request.on is None
         )
+        if adjust is not None:
+            order = adjust(order)
         if request.on is not None:
             from dataforge.commands.ray_crew import RayCrew
 

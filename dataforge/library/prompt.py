@@ -78,11 +78,19 @@ class Prompt:
         text = self._accepted(reply, fields)
         for _, answered in self.examples:
             self._refuse_quotation(text, filled(answered), "quotes an example")
-        made = dict(self.literals)
-        made |= {field: filled(each, reply=text) for field, each in self.writes.items()}
+        made = self.written(seen, text, **given)
         if self.writes_truncated:
             made[self.writes_truncated] = reply.finish == "length"
         return fill(self.makes, made)
+
+    def written(self, seen: Struct, reply: str, **given: object) -> dict[str, object]:
+        """The fields that it makes of a reply's text, unchecked."""
+        fields, words = {**facts(seen), "reply": reply}, self._words(given)
+        filled = {
+            field: _ready(text, words, self.where).fill(fields)
+            for field, text in self.writes.items()
+        }
+        return {**self.literals, **filled}
 
     def _messages(self, fields: Mapping[str, object], filled: Callable[..., str]) -> list[Message]:
         messages = [Message("system", filled(self.system))] if self.system else []

@@ -6,7 +6,7 @@ Reads without the lock, so a run can be looked at while it goes on; a walk is fo
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from dataforge.run.manifest import load_manifest
 from dataforge.run.trace import Attempt, WalkEnd
 from dataforge.verifiers.verdict import Verdict
 
-__all__ = ["Story", "find_walk", "tell", "tell_data"]
+__all__ = ["Story", "find_walk", "stories", "tell", "tell_data"]
 
 _SHORT = 700
 _TAIL = 200
@@ -63,12 +63,20 @@ def find_walk(folder: Path, name: str) -> Story:
     if len(found) > 1:
         some = ", ".join(found[:_SOME]) + (", …" if len(found) > _SOME else "")
         raise InputError(f"{name!r} means {len(found)} walks: {some}. Give one of these ids")
-    [end] = [end for end in map(ended.get, found) if end]
+    return next(stories(folder, found))
+
+
+def stories(folder: Path, ids: Iterable[str]) -> Iterator[Story]:
+    """The walks of these ids that have ended, in their order."""
+    manifest = load_manifest(folder)
+    ended = ended_walks(folder, manifest.fingerprint)
+    specs = {role: mark.spec for role, mark in manifest.roles.items()}
     with Logs(folder) as logs:
-        walk = logs.walk(end.part, end.offset)
-        offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
-        calls = {offset: logs.call(end.part, offset) for offset in offsets}
-    return Story(walk, calls, {role: mark.spec for role, mark in manifest.roles.items()})
+        for end in filter(None, map(ended.get, ids)):
+            walk = logs.walk(end.part, end.offset)
+            offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
+            calls = {offset: logs.call(end.part, offset) for offset in offsets}
+            yield Story(walk, calls, specs)
 
 
 def tell_data(story: Story) -> dict[str, object]:

@@ -214,9 +214,9 @@ async def test_a_mean_equal_to_the_pass_mark_passes() -> None:
     assert (await verdict(said(marks=marks), rubric)).status == "pass"
 
 
-async def test_a_rubric_that_asks_for_the_unknown_is_refused() -> None:
+def test_a_rubric_that_asks_for_the_unknown_is_refused() -> None:
     with pytest.raises(DeclarationError, match="answer/plain"):
-        await verdict(said(), replace(RUBRIC, prompt="{passage}"))
+        replace(RUBRIC, prompt="{passage}")
 
 
 async def test_another_rubric_is_another_verifier() -> None:
