@@ -92,7 +92,7 @@ def _check_all(library: Library, as_json: bool) -> None:
 def _check_roles(loaded: LoadedGraph, library: Library) -> None:
     """Whether the graph's own bindings can be read; LibraryError for the first that cannot."""
     from dataforge.library.tables import shown
-    from dataforge.models.endpoints import read_endpoints
+    from dataforge.models.pool import read_pool
 
     for role, spec in loaded.roles.items():
         word, _, judge = spec.partition(":")
@@ -101,7 +101,7 @@ def _check_roles(loaded: LoadedGraph, library: Library) -> None:
                 library.find("judges", judge, ".py")
             elif word != "workers":
                 # Which workers there are is of the moment; whether a model can be is not.
-                read_endpoints(spec)
+                read_pool(spec)
         except DataForgeError as error:
             raise LibraryError(f"{shown(loaded.path)}: role {role!r}: {error}") from None
 

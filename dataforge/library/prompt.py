@@ -105,20 +105,24 @@ class Prompt:
     def _accepted(self, reply: Reply, fields: Mapping[str, object]) -> str:
         text = reply.text.strip()
         if reply.finish == "refused":
-            raise Unmet("reply withheld", reply.refusal or "by the endpoint, with no reason given")
+            withheld = reply.refusal or "by the endpoint, with no reason given"
+            raise Unmet("reply withheld", withheld, "refused")
         if reply.finish == "tools":
-            raise Unmet("reply ended in tool calls", "which the prompt asked for none of")
+            unasked = "which the prompt asked for none of"
+            raise Unmet("reply ended in tool calls", unasked, "unparsable")
         if reply.finish == "length":
             if self.truncated == "refuse":
-                raise Unmet("reply cut at max_tokens", f"after {reply.tokens_out} tokens")
+                after = f"after {reply.tokens_out} tokens"
+                raise Unmet("reply cut at max_tokens", after, "truncated")
             if self.truncated == "trim":
                 text = whole_sentences(text)
                 if not text:
-                    raise Unmet("reply cut at max_tokens", "before the end of its first sentence")
+                    before = "before the end of its first sentence"
+                    raise Unmet("reply cut at max_tokens", before, "truncated")
         if self.openings:
             text = self._opened(text)
         if not text:
-            raise Unmet("empty reply")
+            raise Unmet("empty reply", outcome="unparsable")
         for field in self.unquoted:
             if field in fields:
                 self._refuse_quotation(text, str(fields[field]), f"quotes {field}")
@@ -138,10 +142,10 @@ class Prompt:
         except ValueError:
             found = None
         if not (isinstance(found, dict) and found.keys() == {"reply"}):
-            raise Unmet("not the JSON asked for", view(text))
+            raise Unmet("not the JSON asked for", view(text), "unparsable")
         reply = found["reply"]
         if not isinstance(reply, str):
-            raise Unmet("not the JSON asked for", view(text))
+            raise Unmet("not the JSON asked for", view(text), "unparsable")
         if not reply.startswith(tuple(f"{opening} " for opening in self.openings)):
             raise Unmet("opens otherwise", view(reply))
         return reply.strip()

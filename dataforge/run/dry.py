@@ -304,9 +304,20 @@ class _Model:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: Mapping[str, object] | None = None,
+        n: int = 1,
+        tools: Sequence[Mapping[str, object]] = (),
+        logprobs: int | None = None,
     ) -> Reply:
         """The stand-in for a reply."""
-        params = Params(temperature=temperature, top_p=top_p, max_tokens=max_tokens, schema=schema)
+        params = Params(
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            schema=schema,
+            n=n,
+            tools=tuple(tools),
+            logprobs=logprobs,
+        )
         return self.voice.hear(self.role, messages, params)
 
 

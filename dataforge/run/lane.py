@@ -18,17 +18,12 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NoReturn
 
-from dataforge.errors import (
-    ContextOverflow,
-    FatalModelError,
-    ModelError,
-    RateLimited,
-    RequestRefused,
-    TransientModelError,
-)
+from dataforge.errors import FatalModelError, ModelError, RateLimited
 from dataforge.models.base import Message, Params, Reply, Transport
+from dataforge.run.events import CallFailed, Said, Watch
 from dataforge.run.gate import Gate, spread
 from dataforge.run.halt import Halt
+from dataforge.run.outcome import AGAIN
 
 __all__ = ["TRIES", "Lane", "Worker"]
 
@@ -81,16 +76,14 @@ class _Waiting:
 class Lane:
     """The calls of one model."""
 
-    def __init__(
-        self, weights: str, workers: Iterable[Worker], halt: Halt, tell: Callable[[str], None]
-    ) -> None:
-        """`tell` gets a line when a worker is lost."""
+    def __init__(self, weights: str, workers: Iterable[Worker], halt: Halt, watch: Watch) -> None:
+        """`watch` hears of calls that failed and of workers that are lost."""
         self.weights = weights
         """Identity of the weights, the same whoever serves them."""
         self.workers: list[Worker] = []
         """Those that may be asked."""
         self._halt = halt
-        self._tell = tell
+        self._watch = watch
         self._waiting: list[tuple[int, int, _Waiting]] = []
         for worker in workers:
             self.join(worker)
@@ -135,27 +128,30 @@ class Lane:
             try:
                 self._halt.check()
                 reply = await worker.transport.complete(messages, params)
-            except RateLimited as error:
-                limits += 1
-                if burst == gate.bursts:
-                    self._lose_patience(worker, error)
-                gate.limited(error.retry_after, burst, jitter(failures + limits))
-                continue
-            except TransientModelError as error:
+            except ModelError as error:
+                self._watch(CallFailed(error.outcome))
+                again = AGAIN[error.outcome]
+                if again == "no":
+                    # An answer all the same: the endpoint serves.
+                    gate.served()
+                    raise
+                if again == "stop":
+                    self._lose(worker, error)
+                    continue
+                failed_by = worker
+                if again == "always":
+                    limits += 1
+                    if burst == gate.bursts:
+                        self._lose_patience(worker, error)
+                    wait = error.retry_after if isinstance(error, RateLimited) else None
+                    gate.limited(wait, burst, jitter(failures + limits))
+                    continue
                 failures += 1
                 if gate.down:
                     self._lose_patience(worker, error)
                 gate.failed(jitter(failures + limits))
                 if failures >= TRIES:
                     raise
-                failed_by = worker
-            except (ContextOverflow, RequestRefused):
-                # An answer all the same: the endpoint serves.
-                gate.served()
-                raise
-            except FatalModelError as error:
-                self._lose(worker, error)
-                continue
             else:
                 gate.served()
                 return reply, time.monotonic() - began
@@ -214,16 +210,16 @@ class Lane:
         if all(each.gate.given_up for each in self.workers) and worker.gate.given_up:
             self._stop(_worn_out(error, worker.gate.waited))
 
-    def _lose(self, worker: Worker, error: FatalModelError) -> None:
+    def _lose(self, worker: Worker, error: ModelError) -> None:
         """Goes on without a worker that can serve nobody; stops the run if it was the last."""
         rest = [each for each in self.workers if each is not worker]
         if not rest:
             self._stop(error)
         if worker in self.workers:
             self.workers = rest
-            self._tell(f"a worker is left out from now on: {error}")
+            self._watch(Said(f"a worker is left out from now on: {error}"))
 
-    def _stop(self, error: FatalModelError) -> NoReturn:
+    def _stop(self, error: ModelError) -> NoReturn:
         self._halt.stop(error)
         raise error
 

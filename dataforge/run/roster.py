@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dataforge.errors import DataForgeError
 from dataforge.models.workers import read_workers, stamp
+from dataforge.run.events import Said, Watch
 from dataforge.run.halt import Halt, Stopped
 from dataforge.run.lane import Lane, Worker
 
@@ -29,15 +30,17 @@ class Roster:
         lane: Lane,
         known: dict[str, Worker],
         hire: Callable[[str], Worker],
-        tell: Callable[[str], None],
+        watch: Watch,
     ) -> None:
-        """`known`: the lane's workers by spec; `hire` opens one of a spec; `tell` gets notices."""
+        """`known`: the lane's workers by spec; `hire` opens one of a spec; `watch` hears of
+        changes.
+        """
         self._path = path
         self._lane = lane
         self._known = known
         self._given = frozenset(known)
         self._hire = hire
-        self._tell = tell
+        self._watch = watch
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def watch(self, halt: Halt) -> None:
@@ -67,19 +70,19 @@ class Roster:
             listed = read_workers(self._path)
             new = {spec: self._hire(spec) for spec in listed if spec not in self._known}
         except DataForgeError as error:
-            self._tell(f"the workers stay as they are: {error}")
+            self._watch(Said(f"the workers stay as they are: {error}"))
             return
         for spec, worker in new.items():
             self._known[spec] = worker
             self._lane.join(worker)
-            self._tell(f"a worker joins: {spec}")
+            self._watch(Said(f"a worker joins: {spec}"))
         for spec in self._known.keys() - set(listed):
-            self._tell(f"a worker leaves: {spec}")
+            self._watch(Said(f"a worker leaves: {spec}"))
             task = asyncio.create_task(self._dismiss(spec, self._known.pop(spec)))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
         if not self._lane.workers:
-            self._tell(f"no worker is left in {self._path}; calls wait until one joins")
+            self._watch(Said(f"no worker is left in {self._path}; calls wait until one joins"))
 
     async def _dismiss(self, spec: str, worker: Worker) -> None:
         await self._lane.leave(worker)

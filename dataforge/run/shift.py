@@ -99,7 +99,7 @@ class _Shift:
 
     async def go(self, start: int, stop: int) -> None:
         sitting, order = self._sitting, self._order
-        staff = Staff(order.players, sitting.halt, sitting.say)
+        staff = Staff(order.players, sitting.halt, sitting.watch)
         ground = Ground(
             graph=order.graph,
             fingerprint=sitting.manifest.fingerprint,

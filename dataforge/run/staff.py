@@ -8,12 +8,13 @@ followed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from dataforge.models.pool import address_of, share_of
 from dataforge.models.specs import open_model
+from dataforge.run.events import Watch
 from dataforge.run.gate import Gate
 from dataforge.run.halt import Halt
 from dataforge.run.lane import Lane, Worker
@@ -26,14 +27,12 @@ __all__ = ["Staff"]
 class Staff:
     """The lanes of one sitting."""
 
-    def __init__(
-        self, players: Mapping[str, Role], halt: Halt, tell: Callable[[str], None]
-    ) -> None:
-        """`tell` gets a line when a worker joins, leaves or is lost."""
+    def __init__(self, players: Mapping[str, Role], halt: Halt, watch: Watch) -> None:
+        """`watch` hears of calls that failed, and of workers that join, leave or are lost."""
         self.lanes: dict[str, Lane] = {}
         """Role -> lane, for every role that a model plays."""
         self._halt = halt
-        self._tell = tell
+        self._watch = watch
         self._gates: dict[str, Gate] = {}
         self._rosters: list[Roster] = []
         self._watching: list[asyncio.Task[None]] = []
@@ -62,9 +61,9 @@ class Staff:
 
     def _open(self, player: OpenModel) -> Lane:
         workers = {each.spec: self._worker(each) for each in player.served}
-        lane = Lane(player.weights, workers.values(), self._halt, self._tell)
+        lane = Lane(player.weights, workers.values(), self._halt, self._watch)
         if player.workers is not None:
-            self._rosters.append(Roster(player.workers, lane, workers, self._hire, self._tell))
+            self._rosters.append(Roster(player.workers, lane, workers, self._hire, self._watch))
         return lane
 
     def _hire(self, spec: str) -> Worker:

@@ -49,6 +49,10 @@ NOT_RUN: Mapping[str, str] = {
     "dataforge run single_turn_qa --model 'writer=https://example.org/v1#big?key_env=MY_KEY&limit=64'"
     " --out runs/keyed": _NETWORK,
     "dataforge run single_turn_qa --model judge=openai/gpt-4o-mini --out runs/strict": _NETWORK,
+    "dataforge run single_turn_qa --model 'answerer=http://a:8000/v1#qwen3-8b' --model "
+    "'answerer=http://b:8000/v1#qwen3-8b?share=2' --out runs/two": _NETWORK,
+    "dataforge run single_turn_qa --model answerer=workers:workers.txt --out runs/elastic": _NETWORK,
+    "pip install -e '.[ray]'": _NETWORK,
     "dataforge run single_turn_qa --model judge=embedded --allow-shared-weights --out runs/own": (
         "takes minutes, and such a judge may pass nothing"
     ),
@@ -63,7 +67,12 @@ NOT_RUN: Mapping[str, str] = {
 
 REAL = ("docs/tutorial.md", "docs/how-to/models.md")
 """Pages followed with the models they name."""
-SLOW = (*REAL[:1], "docs/how-to/running.md", "docs/how-to/using-the-corpus.md")
+SLOW = (
+    *REAL[:1],
+    "docs/how-to/running.md",
+    "docs/how-to/scaling.md",
+    "docs/how-to/using-the-corpus.md",
+)
 """Pages that take more than some seconds: a model writes or is trained, or many commands."""
 
 

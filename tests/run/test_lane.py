@@ -9,6 +9,7 @@ import pytest
 
 from dataforge.errors import FatalModelError, RateLimited, RequestRefused, TransientModelError
 from dataforge.models.base import Message, Params, Reply, Transport
+from dataforge.run.events import CallFailed, Event, Said
 from dataforge.run.gate import DOWN, OPENING, PATIENCE, Gate
 from dataforge.run.halt import Halt, Stopped
 from dataforge.run.lane import TRIES, Lane, Worker
@@ -341,7 +342,7 @@ class Named:
     async def close(self) -> None: ...
 
 
-def together(halt: Halt, *models: Named, shares: Sequence[float] = (), told: list[str]) -> Lane:
+def together(halt: Halt, *models: Named, shares: Sequence[float] = (), told: list[Event]) -> Lane:
     shares = shares or [1.0] * len(models)
     workers = [worker(each, halt, share) for each, share in zip(models, shares, strict=True)]
     return Lane("same", workers, halt, told.append)
@@ -391,14 +392,17 @@ async def test_a_call_goes_elsewhere_at_once_and_not_back_to_who_failed_it() -> 
 
 
 async def test_a_worker_that_can_serve_nobody_is_left_out_while_others_can() -> None:
-    told: list[str] = []
+    told: list[Event] = []
     halt = Halt()
     one, two = Named(), Named()
     one.broken = FatalModelError("no such model")
     lane = together(halt, one, two, told=told)
     await ask_all(lane, 50)
     assert two.replies == 50
-    assert told == ["a worker is left out from now on: no such model"]
+    assert [each for each in told if isinstance(each, Said)] == [
+        Said("a worker is left out from now on: no such model")
+    ]
+    assert told.count(CallFailed("fatal")) == one.failures
     assert not halt.asked
     two.broken = FatalModelError("no credit left")
     with pytest.raises(FatalModelError, match="no credit left"):
