@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.run.faulty import HURRY, Desk, Plan, Served, serving
 from tests.run.scene import bytes_of, order, run
 
 WALKS = 24
@@ -111,3 +113,110 @@ async def test_killed_from_outside_while_writing_it_continues_as_well(tmp_path: 
     assert watched.safe
     await run(order(WALKS), tmp_path / "whole")
     assert bytes_of(watched.folder) == bytes_of(tmp_path / "whole")
+
+
+# Drawn once over a run's course, and kept, so that a failure can be met again.
+AT_REQUESTS = ((1, 12, 27, 40, 55), (4, 16, 25, 38, 52))
+AT_BYTES = ((1, 7_301, 18_822, 29_514, 40_960), (2_733, 12_901, 23_250, 35_417, 46_003))
+
+TORN = (
+    HURRY
+    + """
+import os
+import signal
+
+really_write = os.pwrite
+size = int(os.environ["KILL_AT"])
+
+
+def pwrite(descriptor, data, offset):
+    journal = os.readlink(f"/proc/self/fd/{descriptor}").endswith("/calls.jsonl")
+    if journal and size and offset + len(data) > size:
+        really_write(descriptor, data[: max(0, size - offset)], offset)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return really_write(descriptor, data, offset)
+
+
+os.pwrite = pwrite
+"""
+)
+"""A `sitecustomize` by which a process dies with so many bytes of its journal written."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Desk:
+    """A run that nothing broke."""
+    folder = tmp_path_factory.mktemp("whole")
+    with serving(folder, Plan()) as served:
+        desk = Desk(folder, served.spec())
+        assert desk.give().code == 0
+    return desk
+
+
+def sit(desk: Desk, served: Served) -> int:
+    """Gives the command once, which must ask for nothing that was finished; its exit status."""
+    before, asked = desk.finished(), served.counted("asked")
+    done = desk.give()
+    assert done.code in (0, -signal.SIGKILL), done.err
+    assert not (served.counted("asked") - asked).keys() & before.keys()
+    return done.code
+
+
+def check_continued(desk: Desk, served: Served, whole: Desk, killed: int) -> None:
+    """A run that was killed and ended is the one that never was."""
+    # Nothing finished was written twice; what came back and was not yet in the journal may have
+    # been asked again, and is no more than was in flight.
+    assert desk.finished() == whole.finished()
+    repeated = served.counted("served") - whole.finished()
+    assert repeated.total() <= killed * desk.concurrency
+    assert desk.conserved()
+    assert desk.outcomes() == whole.outcomes()
+    assert desk.tables() == whole.tables()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", AT_REQUESTS)
+def test_the_command_killed_at_any_request_loses_doubles_and_repeats_nothing(
+    tmp_path: Path, whole: Desk, kills: tuple[int, ...]
+) -> None:
+    faults = {"limit": 5, "500": 5, "reset": 5}
+    plan = Plan(faults, kills=kills, run=str(tmp_path / "run"))
+    with serving(tmp_path, plan) as served:
+        desk = Desk(tmp_path, served.spec())
+        for _ in kills:
+            assert sit(desk, served) == -signal.SIGKILL
+        assert sit(desk, served) == 0
+    check_continued(desk, served, whole, len(kills))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", AT_BYTES)
+def test_the_command_killed_amid_any_write_loses_doubles_and_repeats_nothing(
+    tmp_path: Path, whole: Desk, sizes: tuple[int, ...]
+) -> None:
+    with serving(tmp_path, Plan({"limit": 5, "500": 5, "reset": 5})) as served:
+        desk = Desk(tmp_path, served.spec(), custom=TORN)
+        for size in sizes:
+            assert sit(replace(desk, environ={"KILL_AT": str(size)}), served) == -signal.SIGKILL
+            assert (desk.run / "calls.jsonl").stat().st_size == size
+        assert sit(replace(desk, environ={"KILL_AT": "0"}), served) == 0
+    check_continued(desk, served, whole, len(sizes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("torn", ["calls.jsonl", "walks.jsonl"])
+async def test_a_log_torn_anywhere_in_its_last_line_leads_to_the_same_corpus(
+    tmp_path: Path, torn: str
+) -> None:
+    await run(order(2), tmp_path)
+    whole = bytes_of(tmp_path)
+    walks, log = tmp_path / "walks.jsonl", tmp_path / torn
+    kept, data = walks.read_bytes(), log.read_bytes()
+    last = data.rstrip(b"\n").rfind(b"\n") + 1
+    ends = {last, last + 1, len(data) - 2, len(data) - 1, len(data)}
+    for size in sorted({*range(last, len(data), 41), *ends}):
+        # A walk is written after its calls are on disk, so no kill tears off those.
+        walks.write_bytes(kept if torn == "walks.jsonl" else b"")
+        log.write_bytes(data[:size])
+        await run(order(2), tmp_path)
+        assert bytes_of(tmp_path) == whole

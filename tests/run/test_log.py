@@ -131,3 +131,18 @@ def test_reading_where_no_line_begins_is_said(tmp_path: Path) -> None:
     path.write_bytes(b'{"a":1}\n')
     with path.open("rb") as file, pytest.raises(RunError, match="no whole line at byte 3"):
         read_line(file, 3)
+
+
+async def test_a_log_cut_at_any_byte_of_its_last_line_goes_on_from_the_line_before(
+    tmp_path: Path,
+) -> None:
+    whole = [encoded({"n": 1, "text": "before"}), encoded({"n": 2, "text": "} \u00e9\n{"})]
+    data = b"".join(line + b"\n" for line in whole)
+    path = tmp_path / "calls.jsonl"
+    for size in range(len(whole[0]) + 1, len(data)):
+        path.write_bytes(data[:size])
+        log = Log.open(path)
+        assert log.cut == size - len(whole[0]) - 1
+        assert await log.append(whole[1]) == len(whole[0]) + 1
+        await log.close()
+        assert path.read_bytes() == data
