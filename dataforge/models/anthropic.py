@@ -76,6 +76,8 @@ class AnthropicModel:
         headers = {"anthropic-version": _VERSION}
         if key.value:
             headers["x-api-key"] = key.value
+        # Its own clients leave the version out of an address, others' put it in.
+        url = url.rstrip("/").removesuffix("/v1")
         self._endpoint = Endpoint(
             url, "/v1/messages", model, key=key, headers=headers, limit=limit, timeout=timeout
         )

@@ -113,6 +113,7 @@ class _Stream:
         self._stop = stop
         self._closing = closing
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._finish: object = None
         self._usage: object = None
         self.error: Mapping[str, object] | None = None
@@ -125,6 +126,7 @@ class _Stream:
         self._usage = chunk.get("usage") or self._usage
         for choice in choices if isinstance(choices, list) else ():
             self._texts.append(choice["delta"].get("content") or "")
+            self._thoughts.append(choice["delta"].get("reasoning_content") or "")
             self._finish = choice["finish_reason"] or self._finish
         return self._stop.is_set() or self._closing.is_set()
 
@@ -135,7 +137,7 @@ class _Stream:
 
     def reply(self) -> Reply:
         """The whole reply."""
-        message = {"content": "".join(self._texts)}
+        message = {"content": "".join(self._texts), "reasoning": "".join(self._thoughts)}
         choice = {"message": message, "finish_reason": self._finish}
         return chat_reply({"choices": [choice], "usage": self._usage})
 

@@ -1,7 +1,7 @@
 """Every other provider, through litellm: an extra, since importing it takes seconds and 200 MB.
 
 litellm turns each provider's format into one; retrying, limits and accounting are the run's. Its
-cost map is not fetched, its telemetry is off, its proxy is never loaded, and its releases known to
+cost map is not fetched, its telemetry is off, its proxy is never started, and its releases known to
 be hostile are refused. Keys are where litellm looks for them: `ANTHROPIC_API_KEY`, `GEMINI_API_KEY`
 and so on. Sampling settings that a provider does not know (a seed, say) are dropped, so replies
 need not be repeatable; choices, tools and log-probabilities that it does not know are refused.
@@ -26,6 +26,7 @@ from dataforge.models.wire import Malformed, chat_reply, chat_request
 __all__ = ["HostedModel"]
 
 _INSTALL = "pip install 'dataforge-dag[hosted]'"
+_SHORTEST_KEY = 8
 _HOSTILE = ("1.82.7", "1.82.8", "1.107.")
 """Releases that carried credential stealers, and a series under the same suspicion."""
 
@@ -120,7 +121,8 @@ def _typed(error: Exception, model: str) -> ModelError:
 def _hidden(text: str) -> str:
     """The text without any key of the environment, which some providers repeat in complaints."""
     for name, value in os.environ.items():
-        if name.endswith(("_KEY", "_TOKEN", "_SECRET")) and value:
+        # A shorter one is no secret, and would be hidden within words.
+        if name.endswith(("_KEY", "_TOKEN", "_SECRET")) and len(value) >= _SHORTEST_KEY:
             text = text.replace(value, "***")
     return text
 

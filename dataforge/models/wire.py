@@ -114,6 +114,8 @@ def _choice(choice: object) -> tuple[Mapping[object, object], str, Finish]:
     if content is not None and not isinstance(content, str):
         raise Malformed(f"the message's `content` is {type(content).__name__}, not text")
     reason = _field(choice, "finish_reason")
+    if reason in ("error", "abort"):
+        raise Malformed(f"the reply was broken off: its `finish_reason` is {reason!r}")
     finish: Finish = "stop"
     if reason in ("content_filter", "refusal") or _refusal(message):
         finish = "refused"
@@ -121,8 +123,6 @@ def _choice(choice: object) -> tuple[Mapping[object, object], str, Finish]:
         finish = "length"
     elif reason == "tool_calls" or message.get("tool_calls"):
         finish = "tools"
-    elif reason in ("error", "abort"):
-        raise Malformed(f"the reply was broken off: its `finish_reason` is {reason!r}")
     return message, content or "", finish
 
 

@@ -101,6 +101,13 @@ async def test_a_reply_comes_back(endpoint: Endpoint) -> None:
     ]
 
 
+async def test_an_address_may_end_in_the_version_or_not(endpoint: Endpoint) -> None:
+    for ending in ("", "/", "/v1", "/v1/"):
+        model = open_model(f"anthropic:claude-sonnet-4-5?url={endpoint.url}{ending}")
+        assert (await model.complete(ASKED, Params())).text == "Hello."
+        await model.close()
+
+
 async def test_turns_of_one_side_are_one_turn(endpoint: Endpoint) -> None:
     asked = [Message("user", "One."), Message("user", "Two \ud83d."), Message("assistant", "Yes?")]
     await endpoint.open().complete([*asked, *ASKED], Params())

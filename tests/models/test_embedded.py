@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,32 @@ def test_damaged_weights_are_not_used(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UnknownModel, match="damaged or another version"):
         open_model("embedded")
+
+
+class Thinks:
+    """An engine that streams its thoughts apart, as llama.cpp does for a model that has any."""
+
+    def __init__(self, settings: object) -> None: ...
+
+    def handle_chat_completions(
+        self, request: object, callback: Callable[[Mapping[str, object]], bool]
+    ) -> None:
+        for delta, finish in (
+            ({"role": "assistant", "content": None}, None),
+            ({"reasoning_content": "Six by "}, None),
+            ({"reasoning_content": "seven."}, None),
+            ({"content": "42"}, None),
+            ({}, "stop"),
+        ):
+            callback({"choices": [{"delta": delta, "finish_reason": finish}]})
+
+
+async def test_what_a_model_thought_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xllamacpp.Server", Thinks)
+    model = open_model("embedded?engines=1")
+    reply = await model.complete(ASKED, Params())
+    assert (reply.reasoning, reply.text) == ("Six by seven.", "42")
+    await model.close()
 
 
 @pytest.fixture

@@ -178,6 +178,14 @@ async def test_a_reply_that_is_not_what_was_asked_is_undecided(text: str) -> Non
     assert found.evidence["reply"] == text[:500]
 
 
+async def test_a_reply_that_was_withheld_is_undecided_and_says_why() -> None:
+    model = Says("")
+    model.reply = replace(model.reply, finish="refused", refusal="I cannot mark this.")
+    found = await ModelJudge(model).judge(CASE, RUBRIC)
+    assert found.status == "undecided"
+    assert found.evidence["unreadable"] == "the reply was withheld: I cannot mark this."
+
+
 async def test_a_reply_cut_short_is_undecided_even_if_it_parses() -> None:
     assert (await verdict(said(), finish="length")).status == "undecided"
 

@@ -243,6 +243,7 @@ def test_arguments_nested_too_deep_to_write_are_malformed() -> None:
         {"choices": [{"message": {"content": [1]}}]},
         {"choices": [choice("a"), None]},
         {"choices": [choice("half", "error")]},
+        {"choices": [choice("half", "error", tool_calls=[{"function": {"name": "f"}}])]},
         {"choices": [choice(None, tool_calls={"name": "f"})]},
         {"choices": [choice(None, tool_calls=[{"function": {"arguments": "{}"}}])]},
         {"choices": [choice(None, tool_calls=[{"function": {"name": "f", "arguments": [1]}}])]},
