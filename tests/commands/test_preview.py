@@ -110,7 +110,8 @@ def test_where_no_walk_is_accepted_they_are_shown_all_the_same(library: Path) ->
 
 
 def test_a_preview_that_cannot_be_is_one_line(library: Path) -> None:
-    for wrong in (["--model", "writer=nothing"], ["--dry"], ["--preview", "0"]):
+    wrongs = (["--model", "writer=nothing"], ["--dry"], ["--preview", "0"], ["--on", "ray"])
+    for wrong in wrongs:
         done = dataforge("run", "small", "--library", library, "--preview", "2", *wrong)
         assert done.exit_code == 2
         assert not Path("runs").exists()
