@@ -51,7 +51,8 @@ NOT_RUN: Mapping[str, str] = {
     "dataforge run single_turn_qa --model judge=openai/gpt-4o-mini --out runs/strict": _NETWORK,
     "dataforge run single_turn_qa --model 'answerer=http://a:8000/v1#qwen3-8b' --model "
     "'answerer=http://b:8000/v1#qwen3-8b?share=2' --out runs/two": _NETWORK,
-    "dataforge run single_turn_qa --model answerer=workers:workers.txt --out runs/elastic": _NETWORK,
+    "dataforge run single_turn_qa --model answerer=workers:workers.txt --out "
+    "runs/elastic": _NETWORK,
     "pip install -e '.[ray]'": _NETWORK,
     "dataforge run single_turn_qa --model judge=embedded --allow-shared-weights --out runs/own": (
         "takes minutes, and such a judge may pass nothing"
