@@ -137,6 +137,7 @@ async def ours(url: str, rows: int, concurrency: int, folder: Path) -> None:
     from dataforge.run.garbage import collect_seldom
     from dataforge.run.halt import Halt
     from dataforge.run.roles import OpenModel
+    from dataforge.run.seed import Seed, SeedStore
 
     class Passage(Struct):
         passage: Annotated[str, MinLen(20)]
@@ -164,19 +165,14 @@ async def ours(url: str, rows: int, concurrency: int, folder: Path) -> None:
         asked = {"role": "user", "content": seen.text}
         return Chat(messages=[asked, {"role": "assistant", "content": reply.text}])
 
-    @dataclass(frozen=True)
-    class Seed:
-        id: str
-        passage: str
-        meta: dict[str, str]
-
     collect_seldom()
     model = HttpModel(url, "heron", limit=concurrency)
     order = Order(
         graph=Graph.build("bench", [gate, retell, ask], "gate", "ask"),
-        players={"writer": OpenModel("bench", model)},
-        seeds=[Seed(f"row-{number}", prompts(number)[0], {}) for number in range(rows)],
-        seeds_path="made up",
+        players={"writer": OpenModel.of("bench", model)},
+        seeds=SeedStore.of(
+            "made up", (Seed(f"row-{number}", prompts(number)[0]) for number in range(rows))
+        ),
         walks=rows,
         concurrency=concurrency,
     )

@@ -6,7 +6,10 @@ as it stands and exits with the class's `exit_code`. A bug is never one of these
 
 from __future__ import annotations
 
+from typing import Literal
+
 __all__ = [
+    "CallOutcome",
     "ContextOverflow",
     "ContradictoryCondition",
     "DataForgeError",
@@ -33,6 +36,20 @@ __all__ = [
     "UnreachableTarget",
     "UsageError",
 ]
+
+
+CallOutcome = Literal[
+    "ok",
+    "truncated",
+    "refused",
+    "unparsable",
+    "off-schema",
+    "judge-rejected",
+    "rate-limited",
+    "transient",
+    "fatal",
+]
+"""What came of asking a model once; `run.outcome` says what follows from each."""
 
 
 class DataForgeError(Exception):
@@ -90,9 +107,16 @@ class DuplicateName(GraphError):
 class TooManyStates(GraphError):
     """The state graph outgrew its limit; part of the graph wants nesting."""
 
+    def __init__(self, message: str, causes: str = "") -> None:
+        super().__init__(message)
+        self.causes = causes
+        """What multiplies the states, in words."""
+
 
 class ModelError(DataForgeError):
     """A model could not be opened or did not reply."""
+
+    outcome: CallOutcome = "fatal"
 
 
 class UnknownModel(ModelError):
@@ -110,13 +134,19 @@ class SharedWeights(ModelError):
 class ContextOverflow(ModelError):
     """The prompt and the reply asked for do not fit in the model's context."""
 
+    outcome = "refused"
+
 
 class RequestRefused(ModelError):
     """A model refuses this one request, by a content filter say; others it may take."""
 
+    outcome = "refused"
+
 
 class RateLimited(ModelError):
     """The endpoint asked to slow down."""
+
+    outcome = "rate-limited"
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -126,6 +156,8 @@ class RateLimited(ModelError):
 
 class TransientModelError(ModelError):
     """A failure that may pass: a timeout, a dropped connection, a 5xx."""
+
+    outcome = "transient"
 
 
 class FatalModelError(ModelError):
@@ -139,7 +171,7 @@ class Unmet(DataForgeError):
     `reason` counted in the report. Never a crash.
     """
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    def __init__(self, reason: str, detail: str = "", outcome: CallOutcome = "off-schema") -> None:
         # Raised by users' nodes, which may hand over anything.
         reason, detail = str(reason), str(detail)
         super().__init__(f"{reason}: {detail}" if detail else reason)
@@ -147,6 +179,8 @@ class Unmet(DataForgeError):
         """A short, countable phrase, the same for every walk that fails this way."""
         self.detail = detail
         """What was found this time."""
+        self.outcome: CallOutcome = outcome
+        """What it was of a reply that made this so."""
 
 
 class RunError(DataForgeError):

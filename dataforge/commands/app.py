@@ -2,7 +2,8 @@
 
 `dataforge --help` must be instant, so nothing is imported here but click and the errors; the short
 helps below stand in for modules that are not loaded. A `DataForgeError` is the user's to put right:
-one line on stderr and its exit code. Anything else is a bug and keeps its traceback.
+one line on stderr and its exit code, and so is a file that the system refuses. Anything else is a
+bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "explain": "Says why one node can follow another, or cannot.",
     "plan": "Lists the walks that lead from given facts to a goal.",
     "draw": "Draws a graph as a page to explore, an image or Mermaid.",
+    "workers": "Adds endpoints to a model while runs use it, or takes them out.",
     "doctor": "Says what is installed, what is missing and how to get it.",
     "init": "Begins a library of your own: nodes, a graph, seeds.",
 }
@@ -84,6 +86,12 @@ class LazyCommands(click.Group):
         except DataForgeError as error:
             click.echo(f"error: {error}", err=True)
             ctx.exit(error.exit_code)
+        except OSError as error:
+            # A file the system refuses, most often one the command line names; no bug of ours.
+            if error.filename is None or error.strerror is None:
+                raise
+            click.echo(f"error: {error.filename}: {error.strerror}", err=True)
+            ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(130)

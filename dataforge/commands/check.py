@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dataforge.commands.options import json_option, library_option
-from dataforge.errors import DataForgeError
+from dataforge.errors import DataForgeError, LibraryError
 
 if TYPE_CHECKING:
     from dataforge.library.graphs import LoadedGraph
@@ -53,6 +53,7 @@ def command(graph: str | None, library: Path | None, as_json: bool) -> None:
         _check_all(found, as_json)
         return
     loaded = load_graph(graph, found)
+    _check_roles(loaded, found)
     click.echo(json.dumps(_as_data(loaded), indent=1) if as_json else _as_text(loaded))
 
 
@@ -66,6 +67,7 @@ def _check_all(library: Library, as_json: bool) -> None:
     for name in graph_names(library):
         try:
             loaded = load_graph(name, library)
+            _check_roles(loaded, library)
         except DataForgeError as error:
             faults[name] = str(error)
             continue
@@ -85,6 +87,23 @@ def _check_all(library: Library, as_json: bool) -> None:
             f"{len(faults)} of {len(graphs) + len(faults)} graphs cannot be built; "
             f"`dataforge check {next(iter(faults))}` says why"
         )
+
+
+def _check_roles(loaded: LoadedGraph, library: Library) -> None:
+    """Whether the graph's own bindings can be read; LibraryError for the first that cannot."""
+    from dataforge.library.tables import shown
+    from dataforge.models.pool import read_pool
+
+    for role, spec in loaded.roles.items():
+        word, _, judge = spec.partition(":")
+        try:
+            if word == "code" and loaded.graph.roles[role] == "judge":
+                library.find("judges", judge, ".py")
+            elif word != "workers":
+                # Which workers there are is of the moment; whether a model can be is not.
+                read_pool(spec)
+        except DataForgeError as error:
+            raise LibraryError(f"{shown(loaded.path)}: role {role!r}: {error}") from None
 
 
 def _families(names: Collection[str]) -> str:
@@ -148,7 +167,7 @@ def _as_text(loaded: LoadedGraph) -> str:
         f"{graph.name} ({loaded.path}): fits together",
         *([loaded.description] if loaded.description else []),
         "",
-        f"  walks   {graph.count_walks():,}, each of {length} nodes",
+        f"  walks   {graph.count_walks():,}, each of {length} nodes{_as_one(graph)}",
         f"  nodes   {len(graph.nodes)}",
         f"  edges   {len(edges)}: {tight} tight, {len(edges) - tight} carried",
         _wrapped("  takes   ", _facts(graph.preconditions), "; "),
@@ -165,6 +184,14 @@ def _as_text(loaded: LoadedGraph) -> str:
     if loaded.notices:
         lines += ["", "notices", *(f"  {notice}" for notice in loaded.notices)]
     return "\n".join(lines)
+
+
+def _as_one(graph: Graph) -> str:
+    """What a length counts as one, though walks differ inside it."""
+    from dataforge.plan.graph import Graph
+
+    nested = sorted(node.name for node in graph.nodes if isinstance(node, Graph))
+    return f"; all of {' or of '.join(nested)} counts as one" if nested else ""
 
 
 def _weights_rule(loaded: LoadedGraph) -> list[str]:

@@ -81,8 +81,10 @@ def command(
       dataforge demo
       dataforge demo --seeds pages.jsonl.gz --field text --walks 20
     """
+    from dataforge.commands.options import door
+    from dataforge.commands.ordering import Request
     from dataforge.commands.players import bindings
-    from dataforge.commands.run import Request, door, run, show_table
+    from dataforge.commands.run import run, show_table
 
     folder = out or Path("runs") / ("demo" if seeds is None else f"demo-{_plain_name(seeds)}")
     click.echo(_TINY.format(graph=_GRAPH, door=door()))

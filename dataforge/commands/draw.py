@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
@@ -60,8 +59,9 @@ def command(graph: str, out: Path | None, library: Path | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     """Writes the whole file or nothing."""
+    from dataforge.corpus.atomic import replace_file
+
     if not path.parent.is_dir():
         raise UsageError(f"--out {path}: there is no folder {path.parent}")
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    partial.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
-    partial.replace(path)
+    text = text if text.endswith("\n") else f"{text}\n"
+    replace_file(path, lambda beside: beside.write_text(text, encoding="utf-8"))

@@ -46,6 +46,8 @@ def command(
     from dataforge.library.root import find_library
     from dataforge.plan.explain_edge import why_edge
 
+    # As a graph's file names it.
+    before, after = before.removeprefix("graph:"), after.removeprefix("graph:")
     found = find_library(library)
     chosen = _named(graph, found, before, after) if graph else _holding(found, before, after)
     why = why_edge(chosen, before, after)

@@ -39,6 +39,12 @@ def command(directory: Path) -> None:
             f"{directory}: is not empty; give the name of a new folder, so that nothing of yours "
             f"is overwritten"
         )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(
+            f"{directory}: no folder can be made there ({error.strerror}); give another name"
+        ) from None
     shutil.copytree(
         _TEMPLATE, directory, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
     )

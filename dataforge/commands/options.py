@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import click
 
-__all__ = ["json_option", "library_option", "span"]
+__all__ = ["door", "json_option", "library_option", "span"]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -36,3 +38,9 @@ library_option = click.option(
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
 """Passes `as_json: bool`."""
+
+
+def door() -> str:
+    """How the user called this program, for lines to be copied."""
+    script = Path(sys.argv[0])
+    return f"python {shlex.quote(str(script))}" if script.suffix == ".py" else "dataforge"

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
-from math import isfinite
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dataforge.commands.options import json_option, library_option
-from dataforge.errors import ContradictoryCondition, DataForgeError, UnreachableTarget, UsageError
+from dataforge.errors import DataForgeError, UnreachableTarget, UsageError
 
 if TYPE_CHECKING:
     from dataforge.library.root import Library
     from dataforge.plan.action import Action
-    from dataforge.plan.goal import Plans
+    from dataforge.plan.goal import Assumed, Plans
     from dataforge.plan.shape import Conditions, Shape
+
+    _Asked = Mapping[str, Sequence[tuple[str, Shape]]]
 
 __all__ = ["command"]
 
-_FACT = re.compile(r"(?P<not>!)?(?P<field>\w+)(?:\s*(?P<sign>>=|<=|=|>|<)\s*(?P<value>.+))?", re.S)
-_FORMS = "write FIELD, FIELD=a|b, FIELD>=20 (of a number, or of a length) or !FIELD (absent)"
+_NAMED = 4
+"""Most nodes named on a line."""
 
 
 @click.command(name="plan")
@@ -65,7 +64,8 @@ def command(
     Draws on the nodes of GRAPH, by name or path, loops and nested graphs among them; without it, on
     all nodes of the library. A FACT is FIELD (it is there), FIELD=a|b (one of these), FIELD>=20 (a
     number, or a length), !FIELD (absent). A field given by name alone is taken to be good enough
-    for every node that reads it. No model is called.
+    for every node that reads it; where they disagree, for none, and what each needs is told. No
+    model is called.
 
     \b
     Examples:
@@ -73,23 +73,29 @@ def command(
       dataforge plan single_turn_qa --have passage --want form=faq --want messages
       dataforge plan --have 'text>=400' --have 'text<=900' --want task=summarize --pddl planning
     """
+    from dataforge.commands.facts import fields_by_name, read_facts
     from dataforge.library.root import find_library
-    from dataforge.plan.goal import plans
+    from dataforge.plan.goal import Plans, plans, relevant
 
     actions = _actions(graph, find_library(library))
-    given = _read("--have", have, actions, assume=True)
-    wanted = _read("--want", want, actions, assume=False)
+    wanted = read_facts("--want", want, actions, {})
+    taken = fields_by_name(have, relevant(actions, wanted), actions)
+    given = read_facts("--have", have, actions, taken)
     if pddl is not None:
         _write(pddl, graph or "library", actions, given, wanted, quiet=as_json)
+    why = ""
     try:
         found = plans(actions, given, wanted, limit)
     except UnreachableTarget as error:
-        why = str(error).partition("\n")[2]
-        raise DataForgeError(f"no walk leads from what you have to what you want\n{why}") from None
+        why, found = str(error), Plans((), more=False, cut=False)
+    asked = _asked_besides(taken, given)
     if as_json:
-        click.echo(json.dumps(_as_data(given, wanted, found), indent=1))
+        click.echo(json.dumps(_as_data(given, wanted, asked, found, why), indent=1))
     else:
-        click.echo(_as_text(have, given, found))
+        for line in (*_assumptions(taken, asked), *(() if why else _listed(found))):
+            click.echo(line)
+    if why:
+        raise DataForgeError(why)
 
 
 def _actions(graph: str | None, library: Library) -> list[Action]:
@@ -102,116 +108,6 @@ def _actions(graph: str | None, library: Library) -> list[Action]:
     origin = load_graph(graph, library).graph.origin
     assert origin is not None
     return list(origin.exploration.needs.actions)
-
-
-def _read(
-    option: str, facts: Iterable[str], actions: Sequence[Action], *, assume: bool
-) -> Conditions:
-    """The conditions that facts of a command line are; two on one field hold both."""
-    found: dict[str, Shape | None] = {}
-    for fact in facts:
-        field, shape = _condition(option, fact, actions, assume)
-        if field in found:
-            before = found[field]
-            shape = before.meet(shape) if before is not None and shape is not None else None
-            if shape is None:
-                raise UsageError(f"{option} {fact}: cannot be, with what is said of {field} before")
-        found[field] = shape
-    return found
-
-
-def _condition(
-    option: str, fact: str, actions: Sequence[Action], assume: bool
-) -> tuple[str, Shape | None]:
-    from dataforge.plan.goal import assumed
-    from dataforge.plan.shape import Shape
-
-    parts = _FACT.fullmatch(fact.strip())
-    if parts is None or (parts["not"] and parts["sign"]):
-        raise UsageError(f"{option} {fact}: cannot be read; {_FORMS}")
-    field = parts["field"]
-    shapes = [
-        shape
-        for action in actions
-        for shape in (action.preconditions.get(field), action.postconditions.get(field))
-        if shape is not None
-    ]
-    if not shapes:
-        fields = sorted({f for a in actions for f in (*a.preconditions, *a.postconditions)})
-        near = get_close_matches(field, fields, n=3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else f"; they use {', '.join(fields)}"
-        raise UsageError(f"{option} {fact}: no node reads or writes {field!r}{hint}")
-    if parts["not"]:
-        return field, None
-    if parts["sign"] is None:
-        return field, (assumed(field, actions) if assume else None) or Shape()
-    try:
-        if parts["sign"] == "=":
-            return field, _choice(parts["value"], shapes)
-        return field, _bound(parts["sign"], parts["value"], shapes)
-    except (ValueError, ContradictoryCondition) as error:
-        raise UsageError(f"{option} {fact}: {error}") from None
-
-
-def _choice(text: str, shapes: Sequence[Shape]) -> Shape:
-    """Literals, each of the value the nodes know under that text; else a text or a number."""
-    from dataforge.plan.bases import below, is_number
-    from dataforge.plan.shape import Shape, named
-
-    known = {
-        getattr(value, "name", str(value)): value
-        for shape in shapes
-        for value in shape.values or ()
-    }
-    numeric = any(is_number(shape.base) for shape in shapes)
-    values: list[object] = []
-    for part in text.split("|"):
-        part = part.strip()
-        if part in known:
-            values.append(known[part])
-        elif numeric:
-            values.append(_number(part))
-        elif any(below(str, shape.base) for shape in shapes):
-            values.append(part)
-        else:
-            kinds = ", ".join(sorted({named(shape.base) for shape in shapes}))
-            hint = f"; known are {', '.join(sorted(known))}" if known else ""
-            raise ValueError(f"{part!r} cannot be: it is of type {kinds}{hint}")
-    return Shape(values=frozenset(values))
-
-
-def _bound(sign: str, text: str, shapes: Sequence[Shape]) -> Shape:
-    """A bound on a number or a length, as the nodes know the field."""
-    from dataforge.plan.bases import is_number, is_sized
-    from dataforge.plan.shape import Shape
-
-    number = _number(text)
-    base = next((s.base for s in shapes if s.base is not object), shapes[0].base)
-    if is_number(base):
-        if sign[0] == ">":
-            return Shape(base, low=number, low_open=sign == ">")
-        return Shape(base, high=number, high_open=sign == "<")
-    if not is_sized(base):
-        raise ValueError(f"{base.__name__} has neither size nor length")
-    if not isinstance(number, int):
-        raise ValueError("a length is a whole number")
-    if sign[0] == ">":
-        return Shape(base, min_len=number + (sign == ">"))
-    return Shape(base, max_len=number - (sign == "<"))
-
-
-def _number(text: str) -> float:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
-    if not isfinite(number):
-        raise ValueError(f"{text!r} is no finite number")
-    return number
 
 
 def _write(
@@ -253,30 +149,64 @@ def _roles(way: Sequence[Action]) -> Mapping[str, str]:
     return {role: kind for action in way for role, kind in action.roles.items()}
 
 
-def _as_data(have: Conditions, want: Conditions, found: Plans) -> dict[str, object]:
+def _asked_besides(taken: Mapping[str, Assumed], have: Conditions) -> _Asked:
+    """Field given by name -> its readers for whom what is known of it does not do."""
+    from dataforge.plan.shape import entails
+
+    besides = {
+        field: [(name, want) for name, want in each.asking if not entails(have[field], want)]
+        for field, each in taken.items()
+    }
+    return {field: asking for field, asking in besides.items() if asking}
+
+
+def _as_data(
+    have: Conditions, want: Conditions, asked: _Asked, found: Plans, why: str
+) -> dict[str, object]:
     from dataforge.plan.shape import say
 
     return {
         "have": {field: say(shape) for field, shape in have.items()},
         "want": {field: say(shape) for field, shape in want.items()},
+        "asked_besides": {
+            field: [{"node": name, "needs": say(shape)} for name, shape in asking]
+            for field, asking in asked.items()
+        },
         "plans": [
             {"nodes": [action.name for action in way], "roles": sorted(_roles(way))}
             for way in found.found
         ],
         "more": found.more or found.cut,
+        "why": why,
     }
 
 
-def _as_text(said: Sequence[str], have: Conditions, found: Plans) -> str:
-    from dataforge.plan.goal import LOOKED_AT
+def _assumptions(taken: Mapping[str, Assumed], asked: _Asked) -> list[str]:
+    """What fields given by name are taken to be, and whom that does not do for; a blank after."""
+    from dataforge.commands.facts import spelt
     from dataforge.plan.shape import Shape, say
 
-    lines = [
-        f"assuming {field}: {say(shape)}"
-        for field, shape in have.items()
-        if field in said and shape not in (None, Shape())
-    ]
-    lines += [""] if lines else []
+    lines: list[str] = []
+    for field, each in taken.items():
+        if each.shape == Shape() and field not in asked:
+            continue
+        more = "; of its readers, these need more:" if field in asked else ""
+        lines.append(f"assuming {field}: {say(each.shape)}{more}")
+        by_shape: dict[Shape, list[str]] = {}
+        for name, shape in asked.get(field, ()):
+            by_shape.setdefault(shape, []).append(name)
+        for shape, names in by_shape.items():
+            fact = spelt(field, shape)
+            fix = f"--have {fact}" if fact else "which no FACT can say"
+            rest = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            lines.append(f"  {', '.join(names[:_NAMED])}{rest}: {say(shape)} ({fix})")
+    return [*lines, ""] if lines else []
+
+
+def _listed(found: Plans) -> list[str]:
+    from dataforge.plan.goal import LOOKED_AT
+
+    lines: list[str] = []
     width = len(str(len(found.found)))
     for number, way in enumerate(found.found, start=1):
         steps = " -> ".join(action.name for action in way) or "nothing: you have what you want"
@@ -286,4 +216,4 @@ def _as_text(said: Sequence[str], have: Conditions, found: Plans) -> str:
         lines += ["", "and more; --limit N lists them"]
     elif found.cut:
         lines += ["", f"there may be more: only the {LOOKED_AT:,} shortest walks were looked at"]
-    return "\n".join(lines)
+    return lines

@@ -19,17 +19,28 @@ if TYPE_CHECKING:
 __all__ = ["bindings", "judge_card", "open_players", "specs"]
 
 _CODE = "code:"
+_ADDRESS = ("http://", "https://")
 
 
 def bindings(given: Iterable[str]) -> dict[str, str]:
-    """Role -> spec of `ROLE=SPEC` arguments; UsageError for one that is none or said twice."""
+    """Role -> spec of `ROLE=SPEC` arguments; endpoints given to one role stand in one spec.
+
+    UsageError for one that is no such argument, and for a role given two models.
+    """
     bound: dict[str, str] = {}
     for each in given:
         role, equals, spec = each.partition("=")
         if not (role and equals and spec):
             raise UsageError(f"--model {each}: write ROLE=SPEC, as in --model answerer=embedded")
-        if bound.setdefault(role, spec) != spec:
-            raise UsageError(f"--model: role {role!r} is given both {bound[role]} and {spec}")
+        known = bound.get(role)
+        if known is not None and known != spec:
+            if not (known.startswith(_ADDRESS) and spec.startswith(_ADDRESS)):
+                raise UsageError(
+                    f"--model: role {role!r} is given both {known} and {spec}; only endpoints "
+                    "of one model can serve a role together"
+                )
+            spec = f"{known} {spec}"
+        bound[role] = spec
     return bound
 
 
@@ -54,29 +65,40 @@ def specs(
 
 
 async def open_players(
-    chosen: Mapping[str, str], library: Library, stack: AsyncExitStack, say: Callable[[str], None]
+    chosen: Mapping[str, str],
+    library: Library,
+    stack: AsyncExitStack,
+    say: Callable[[str], None],
+    *,
+    opened: bool = True,
 ) -> dict[str, Role]:
-    """Role -> the opened model or judge; `stack` closes them."""
+    """Role -> the opened model or judge; `stack` closes them. Without `opened`, models are named
+    and not opened, so that who would play is known and nothing can be asked."""
     from dataforge.library.judges import load_code_judge
-    from dataforge.models.specs import open_model, read_spec
-    from dataforge.run.roles import OpenJudge, OpenModel
+    from dataforge.models.pool import address_of, read_pool, share_of
+    from dataforge.models.specs import open_model, weights_of
+    from dataforge.run.roles import OpenJudge, OpenModel, Served
 
     # Opening a model takes seconds: a misspelt spec is told first.
-    for spec in chosen.values():
-        if not spec.startswith(_CODE):
-            read_spec(spec)
-    opened: dict[str, Role] = {}
+    models = {spec: read_pool(spec) for spec in chosen.values() if not spec.startswith(_CODE)}
+    shares = {each: share_of(each) for found in models.values() for each in found.specs}
+    players: dict[str, Role] = {}
     for spec in dict.fromkeys(chosen.values()):
         playing = [each for each, named in chosen.items() if named == spec]
-        say(f"opening {spec} for {', '.join(playing)}")
+        if opened:
+            say(f"opening {spec} for {', '.join(playing)}")
         if spec.startswith(_CODE):
             judge = load_code_judge(spec.removeprefix(_CODE), library)
-            opened[spec] = OpenJudge(spec, judge.judge, judge.weights, judge.digest)
+            players[spec] = OpenJudge(spec, judge.judge, judge.weights, judge.digest)
         else:
-            transport = open_model(spec)
-            stack.push_async_callback(transport.close)
-            opened[spec] = OpenModel(spec, transport)
-    return {role: opened[spec] for role, spec in chosen.items()}
+            served = []
+            for each in models[spec].specs if opened else ():
+                transport = open_model(each)
+                stack.push_async_callback(transport.close)
+                served.append(Served(transport, each, address_of(each), shares[each]))
+            weights = weights_of(models[spec].specs[0])
+            players[spec] = OpenModel(spec, weights, tuple(served), models[spec].file)
+    return {role: players[spec] for role, spec in chosen.items()}
 
 
 def judge_card(chosen: Mapping[str, str], library: Library) -> str:

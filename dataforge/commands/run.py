@@ -6,63 +6,28 @@ import asyncio
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dataforge.commands.options import library_option, span
-from dataforge.commands.players import bindings, judge_card, open_players, specs
-from dataforge.errors import DataForgeError, LibraryError, UsageError
+from dataforge.commands.options import door, library_option, span
+from dataforge.commands.ordering import Request, make_order
+from dataforge.commands.players import bindings
+from dataforge.errors import DataForgeError, UsageError
 
 if TYPE_CHECKING:
     from dataforge.commands.progress import Live
     from dataforge.library.graphs import LoadedGraph
     from dataforge.library.root import Library
-    from dataforge.library.seeds import SeedFile
     from dataforge.run.halt import Halt
+    from dataforge.run.order import Order
     from dataforge.run.policy import Policy
     from dataforge.run.report import Report
-    from dataforge.run.roles import Role
 
-__all__ = ["Request", "Stop", "command", "door", "run", "show_table"]
-
-_SEEDS = (".jsonl", ".gz", ".parquet")
-_SKIPPED_SHOWN = 3
-_MOST_WALKS = 256
-_TRIED = 20
-"""Walks made at most for each that is to be accepted, where no other limit is given."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a user asks of a run."""
-
-    graph: str
-    """Name or path."""
-    out: Path
-    library: Path | None = None
-    seeds: Path | None = None
-    """None: those of the library."""
-    passage_field: str | None = None
-    walks: int | None = None
-    """In all; None: `per_seed` for each."""
-    per_seed: int = 1
-    accept: int | None = None
-    """Stop once so many are accepted; then `walks` is the most to make."""
-    run_seed: int = 0
-    policy: Policy | None = None
-    """By which rule walks are chosen; None: by the graph's."""
-    models: Mapping[str, str] = field(default_factory=dict)
-    """Role -> spec, over those of the graph."""
-    concurrency: int | None = None
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    allow_shared_weights: bool = False
-    accept_changes: bool = False
+__all__ = ["Stop", "command", "run", "show_table"]
 
 
 class Stop(click.exceptions.Exit):
@@ -151,6 +116,36 @@ class Stop(click.exceptions.Exit):
     help="Continue a run though its graph, models or seeds have changed: walks what they change "
     "again, and repeats no call that stays the same.",
 )
+@click.option(
+    "--preview",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Make the first N walks only, show each in full, and estimate the whole; the same command "
+    "without it goes on from there.",
+)
+@click.option(
+    "--dry",
+    is_flag=True,
+    help="Show the prompts of the first walks (3, or --walks) over stand-ins for replies: no model "
+    "is opened, nothing is written.",
+)
+@click.option(
+    "--on",
+    type=click.Choice(["ray"]),
+    help="Make the walks on a Ray cluster instead of in this process; the corpus is the same.",
+)
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="Address of the Ray cluster. Default: the one this machine belongs to, else one of this "
+    "machine alone.",
+)
+@click.option(
+    "--hands",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes that make walks on the cluster. Default: one a CPU.",
+)
 @library_option
 def command(
     graph: str,
@@ -168,6 +163,11 @@ def command(
     max_seconds: float | None,
     allow_shared_weights: bool,
     accept_changes: bool,
+    preview: int | None,
+    dry: bool,
+    on: str | None,
+    address: str | None,
+    hands: int | None,
     library: Path | None,
 ) -> None:
     """Walks GRAPH, by name or path, over seed passages; what passes its judges is the corpus.
@@ -187,6 +187,15 @@ def command(
     """
     if walks is not None and per_seed is not None:
         raise UsageError("--walks and --per-seed both say how many walks; give one of them")
+    if dry and preview is not None:
+        raise UsageError("--dry and --preview both look ahead; give one of them")
+    if preview is not None and on is not None:
+        raise UsageError(
+            "--preview makes its walks in this process, and a run begun so does not go on "
+            f"elsewhere; leave out --preview or --on {on}"
+        )
+    if on is None and (address is not None or hands is not None):
+        raise UsageError("--address and --hands are for --on ray; give that too, or leave them out")
     request = Request(
         graph=graph,
         out=out or Path("runs") / Path(graph).stem,
@@ -204,7 +213,20 @@ def command(
         max_seconds=max_seconds,
         allow_shared_weights=allow_shared_weights,
         accept_changes=accept_changes,
+        on=on,
+        address=address,
+        hands=hands,
     )
+    if dry:
+        from dataforge.commands.dry import show_dry
+
+        show_dry(request)
+        return
+    if preview is not None:
+        from dataforge.commands.preview import show_preview
+
+        show_preview(request, preview)
+        return
     report = run(request)
     click.echo(f"\ncorpus   {request.out / 'corpus.parquet'}")
     click.echo(f"calls    {request.out / 'calls.parquet'}")
@@ -214,11 +236,14 @@ def command(
         click.echo(f"\nnext: {door()} show --run {folder}    {door()} pack {folder}")
 
 
-def run(request: Request, *, show: bool = True) -> Report:
+def run(
+    request: Request, *, show: bool = True, adjust: Callable[[Order], Order] | None = None
+) -> Report:
     """Makes or continues a run, showing how it goes, then (`show`) its table.
 
-    Raises `Stop` when the user stopped it, DataForgeError when no walk was accepted; either way the
-    table has been shown.
+    `adjust` is handed the order once models are open, and gives the one to carry out. Raises `Stop`
+    when the user stopped it, DataForgeError when no walk was accepted; either way the table has
+    been shown.
     """
     from dataforge.commands.progress import Live
     from dataforge.library.graphs import load_graph
@@ -230,7 +255,7 @@ def run(request: Request, *, show: bool = True) -> Report:
     collect_seldom()
     try:
         with Live() as live:
-            report = asyncio.run(_go(request, live, library, loaded))
+            report = asyncio.run(_go(request, live, library, loaded, adjust))
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise _stop("stopped at once") from None
     if show or report.pending or not report.accepted:
@@ -252,12 +277,6 @@ def run(request: Request, *, show: bool = True) -> Report:
     return report
 
 
-def door() -> str:
-    """How the user called this program, for lines to be copied."""
-    script = Path(sys.argv[0])
-    return f"python {shlex.quote(str(script))}" if script.suffix == ".py" else "dataforge"
-
-
 def show_table(report: Report) -> None:
     """Prints a report's table."""
     from rich.console import Console
@@ -274,37 +293,30 @@ def show_table(report: Report) -> None:
     Console(markup=False, highlight=False).print(grid)
 
 
-async def _go(request: Request, live: Live, library: Library, loaded: LoadedGraph) -> Report:
-    from dataforge.run.budget import Budget
-    from dataforge.run.forge import Order, forge
+async def _go(
+    request: Request,
+    live: Live,
+    library: Library,
+    loaded: LoadedGraph,
+    adjust: Callable[[Order], Order] | None,
+) -> Report:
+    from dataforge.run.forge import forge
     from dataforge.run.halt import Halt
 
-    graph = loaded.graph
-    chosen = specs(graph.roles, loaded.roles, request.models)
-    found = _read_seeds(request, library)
-    for line in (*_notices(request.graph, loaded), *_skipped(found)):
-        live.say(f"notice: {line}")
     halt = Halt()
     _mind_signals(halt, live)
     async with AsyncExitStack() as stack:
-        players = await open_players(chosen, library, stack, live.say)
-        order = Order(
-            graph=graph,
-            players=players,
-            seeds=found.seeds,
-            seeds_path=str(found.path),
-            walks=_most_walks(request, len(found.seeds)),
-            accept=request.accept,
-            run_seed=request.run_seed,
-            policy=request.policy or loaded.policy,
-            budget=Budget(request.max_tokens, request.max_seconds),
-            concurrency=request.concurrency or _concurrency(players.values()),
-            allow_shared_weights=request.allow_shared_weights,
-            accept_changes=request.accept_changes,
-            judge_card=judge_card(chosen, library),
-            skipped_seeds=[str(line) for line in found.skipped],
+        crew = None
+        order = await make_order(
+            request, library, loaded, stack, live.say, opened=request.on is None
         )
-        return await forge(order, request.out, live, halt)
+        if adjust is not None:
+            order = adjust(order)
+        if request.on is not None:
+            from dataforge.commands.ray_crew import RayCrew
+
+            crew = stack.enter_context(RayCrew(request, order.walks))
+        return await forge(order, request.out, live, halt, crew)
 
 
 def _mind_signals(halt: Halt, live: Live) -> None:
@@ -320,56 +332,6 @@ def _mind_signals(halt: Halt, live: Live) -> None:
 
     for each in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(each, stop)
-
-
-def _read_seeds(request: Request, library: Library) -> SeedFile:
-    from dataforge.library.seeds import read_seeds
-
-    return read_seeds(request.seeds or _bundled(library), request.passage_field)
-
-
-def _bundled(library: Library) -> Path:
-    """The seeds of the uppermost layer that has any."""
-    for layer in library.layers():
-        files = layer.files("seeds", *_SEEDS)
-        if len(files) > 1:
-            named = ", ".join(str(file) for file in files)
-            raise LibraryError(f"several files of seeds, name one with --seeds: {named}")
-        if files:
-            return files[0]
-    raise LibraryError("no seeds come with the library: name yours with --seeds PATH")
-
-
-def _notices(name: str, loaded: LoadedGraph) -> list[str]:
-    """That the graph has something to say, which `check` says in full."""
-    count = loaded.noticed
-    if not count:
-        return []
-    return [f"{count} of graph {loaded.graph.name}: `{door()} check {name}` says which"]
-
-
-def _skipped(found: SeedFile) -> list[str]:
-    """What to say of lines that could not be used."""
-    if not found.skipped:
-        return []
-    first = [str(line) for line in found.skipped[:_SKIPPED_SHOWN]]
-    more = len(found.skipped) - len(first)
-    rest = [f"and {more:,} more, all in report.json"] if more else []
-    return [f"{len(found.skipped):,} seeds could not be used and are left out", *first, *rest]
-
-
-def _most_walks(request: Request, seeds: int) -> int:
-    if request.walks is not None:
-        return request.walks
-    return _TRIED * request.accept if request.accept else request.per_seed * seeds
-
-
-def _concurrency(players: Iterable[Role]) -> int:
-    """Enough walks to keep every model busy while others are judged."""
-    from dataforge.run.roles import OpenModel
-
-    limits = {id(p.transport): p.transport.limit for p in players if isinstance(p, OpenModel)}
-    return min(_MOST_WALKS, 2 * sum(limits.values()) + 2)
 
 
 def _stop(what: str) -> Stop:

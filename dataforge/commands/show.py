@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import click
 
@@ -55,6 +56,7 @@ def _show_run(folder: Path, as_json: bool) -> None:
     from dataforge.run.finish import ended_walks
     from dataforge.run.manifest import load_manifest
     from dataforge.run.report import Report
+    from dataforge.run.trace import Outcome
 
     manifest = load_manifest(folder)
     ended = ended_walks(folder, manifest.fingerprint)
@@ -78,9 +80,8 @@ def _show_run(folder: Path, as_json: bool) -> None:
         show_table(report)
     else:
         click.echo(f"not finished: {len(ended):,} of {manifest.walks:,} walks ended so far")
-    for outcome in ("accepted", "rejected", "failed"):
-        of_it = ((name, end) for name, end in ended.items() if end.outcome == outcome)
-        for name, end in islice(of_it, _LISTED):
+    for outcome in get_args(Outcome):
+        for name, end in islice(ended.items(outcome), _LISTED):
             why = "" if outcome == "accepted" else f"  {end.node}: {end.reason}"
             click.echo(f"{outcome:8}  {name}  {end.seed_id}{why}")
 

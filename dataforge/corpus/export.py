@@ -50,7 +50,8 @@ def export(
     """Writes the samples, then the calls if given, to `to` (.jsonl or .parquet).
 
     `style` is one of `FORMATS`; `every_call` adds those that no one should learn from: of attempts
-    that a later one replaced, and cut at their token limit. The file is put in place whole.
+    that a later one replaced, and that ended otherwise than by themselves (cut, withheld, or in
+    tool calls, which a table does not hold). The file is put in place whole.
     InputError for tables that cannot be read, UsageError for an unknown style or ending.
     """
     if style not in FORMATS:
@@ -74,7 +75,7 @@ def _rows(samples: Path, calls: Path | None, every_call: bool) -> Iterator[tuple
     for sample in read_samples(samples):
         yield "samples", _Row(sample.id, "sample", sample.messages)
     for call in read_calls(calls) if calls is not None else ():
-        if every_call or not (call.superseded or call.finish == "length"):
+        if every_call or not (call.superseded or call.finish != "stop"):
             yield "calls", _Row(call.id, call.node, call.messages)
 
 

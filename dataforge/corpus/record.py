@@ -61,7 +61,7 @@ class Call:
     superseded: bool
     """The attempt failed and a later one replaced it."""
     finish: str
-    """`stop`, or `length` for a reply cut at its token limit."""
+    """`stop`; `length`: cut at its token limit; `refused`: withheld; `tools`: in tool calls."""
     messages: tuple[Turn, ...]
     weights: str
     """Identity of the weights that replied."""

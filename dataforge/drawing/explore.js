@@ -151,7 +151,7 @@ function overview() {
   const key = (dash, text) => html("p", { class: "key" }, svg("svg", { width: 36, height: 8 },
     svg("path", { d: "M0,4 h36", stroke: "currentColor", "stroke-width": 2, "stroke-dasharray": dash })), text);
   const { idle } = scenes[0];
-  const keys = [["+ −", "zoom"], ["0", "see all"], ["arrows", "move"], ["/", "search"], ["Tab", "next node"], ["Enter", "choose"], ["Space", "unfold"], ["Esc", "let go"]];
+  const keys = [["+ −", "zoom"], ["0", "see all"], ["arrows", "move"], ["/", "search"], ["Tab", "next node"], ["Enter", "choose"], ["Space", "unfold"], ["u", "unfold all"], ["e", "every edge"], ["Esc", "let go"]];
   return [
     html("h2", {}, scenes[0].name),
     html("p", { class: "soft" }, scenes[0].summary),

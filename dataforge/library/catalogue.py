@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from dataforge.errors import DuplicateName
-from dataforge.library.judges import layer_judges
-from dataforge.library.nodes import AnyNode, layer_nodes
+from dataforge.library.judges import layer_judges, rubric_at
+from dataforge.library.nodes import AnyNode, declared_at, layer_nodes
 from dataforge.library.root import Library
 from dataforge.library.tables import named, nearest
 
@@ -45,9 +45,11 @@ class Catalogue:
         layer_of: dict[str, str] = {}
         for layer in reversed(library.layers()):
             own, judges = layer_nodes(layer), layer_judges(layer)
-            for name in own.keys() & judges.keys():
+            for name in sorted(own.keys() & judges.keys()):
                 raise DuplicateName(
-                    f"{layer.name} has a node and a rubric that are both named {name!r}; rename one"
+                    f"a node and a rubric of {layer.name} are both named {name!r}: the node in "
+                    f"{declared_at(layer, name)}, the rubric in {rubric_at(layer, name)}; rename "
+                    "one of them"
                 )
             nodes |= own | judges
             layer_of |= dict.fromkeys((*own, *judges), layer.name)
@@ -67,9 +69,10 @@ class Catalogue:
             tags = {tag for node in self.nodes.values() for tag in node.tags}
             return f"no node has the tag {rest!r}{nearest(rest, tags)} Tags: {named(tags)}"
         families = {f"{name.rpartition('/')[0]}/*" for name in self.nodes if "/" in name}
+        alone = {name for name in self.nodes if "/" not in name}
         if is_pattern(entry):
             return f"no node matches {entry!r}{nearest(entry, families)} Try: {named(families)}"
         return (
-            f"there is no node {entry!r}{nearest(entry, self.nodes)} Nodes: {named(families)}; "
-            f"each is listed by `dataforge check`"
+            f"there is no node {entry!r}{nearest(entry, self.nodes)} Nodes: "
+            f"{named(families | alone)}; each is listed by `dataforge check`"
         )

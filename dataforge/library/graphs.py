@@ -9,6 +9,7 @@ another graph in, as one node.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -18,6 +19,7 @@ from dataforge.errors import (
     ContradictoryCondition,
     DataForgeError,
     DeclarationError,
+    DuplicateName,
     GraphError,
     LibraryError,
 )
@@ -26,7 +28,7 @@ from dataforge.library.conditions import read_conditions
 from dataforge.library.nodes import AnyNode
 from dataforge.library.prompt import Prompt
 from dataforge.library.root import Library
-from dataforge.library.tables import Table, named, nearest, read_table, shown
+from dataforge.library.tables import Table, line_at, named, nearest, read_table, shown
 from dataforge.plan.action import Action
 from dataforge.plan.graph import Graph
 from dataforge.plan.loop import chain, loop
@@ -46,6 +48,7 @@ _KEYS = (
     "roles",
     "policy",
 )
+_ENDS = ("source", "target")
 _LOOP_KEYS = ("name", "body", "until", "at_most", "critique")
 
 
@@ -142,6 +145,8 @@ class _Draft:
         self.weights = table.table("weights")
         self.configured: dict[str, AnyNode] = {}
         self.actions: dict[str, Action] = {}
+        self.entries: dict[str, str] = {}
+        """Name of an action -> what it was put in by, as the file writes it."""
         self.named: set[str] = set()
         self.roles: dict[str, str] = {}
         self.remarks: list[str] = []
@@ -150,7 +155,8 @@ class _Draft:
     def loaded(self) -> LoadedGraph:
         """The graph, with its complaints naming the file."""
         ends = {end: self._end(end) for end in ("source", "target")}
-        self.actions |= {action.name: action for action in ends.values()}
+        for end, action in ends.items():
+            self._put(action, end)
         for loop_table in self.table.tables("loop"):
             self._add_loop(loop_table)
         taken = {*self.actions, *self.configured}
@@ -226,18 +232,42 @@ class _Draft:
             return
         picked = self.catalogue.picked(entry)
         if not picked:
-            self.table.refuse("nodes", self.catalogue.advice(entry))
+            advice = self.catalogue.advice(entry)
+            if entry in graph_names(self.loader.library):
+                advice = f"{entry!r} is no node but a graph; write 'graph:{entry}'"
+            self.table.refuse("nodes", advice)
         for name in picked:
             # What a pattern matches and the graph already uses elsewhere is not meant twice.
             if not (is_pattern(entry) and name in taken):
-                self.actions[name] = self._set(name)
+                self._put(self._set(name), entry)
+            elif name not in self.configured:
+                self.remarks.append(
+                    f"{name}, which {entry!r} matches, is left out: the name is taken here by "
+                    f"{self.entries[name]!r}"
+                )
         if not is_pattern(entry):
             self.named.add(picked[0])
+
+    def _put(self, action: Action, entry: str) -> None:
+        """Puts an action in; DuplicateName where another of its name is in the graph."""
+        name, before = action.name, self.entries.get(action.name)
+        if before is not None:
+            same = self.actions[name] is action
+            twice = same or {entry[:6], before[:6]} == {"graph:"}
+            if not same or not (is_pattern(entry) or is_pattern(before) or before in _ENDS):
+                advice = "leave one out" if twice else "give one of the two another name"
+                place = line_at(self.path, _quoted(entry), 2 if entry == before else 1)
+                raise DuplicateName(
+                    f"{place}: {entry!r} and {before!r} both put {name!r} into this graph; {advice}"
+                )
+        if before is None or is_pattern(before):
+            self.entries[name] = entry
+        self.actions[name] = action
 
     def _add_graph(self, entry: str) -> None:
         path = self.loader.library.find("graphs", entry.removeprefix("graph:"), ".toml")
         inner = self.loader.load(path, self.trail)
-        self.actions[inner.graph.name] = inner.graph
+        self._put(inner.graph, entry)
         self.named.add(inner.graph.name)
         self.roles |= inner.roles
         self.inside.append(inner)
@@ -261,7 +291,7 @@ class _Draft:
                 made = loop(full, steps, until=until, at_most=at_most, critique=critique)
             except (DeclarationError, ContradictoryCondition) as error:
                 entry.refuse("body" if not bodies else "", str(error))
-            self.actions[made.name] = made
+            self._put(made, f"loop {name}")
             if not any(map(is_pattern, parts)):
                 self.named.add(made.name)
         used = {step.name for steps in bodies for step in steps}
@@ -278,7 +308,12 @@ class _Draft:
     def _weigh(self) -> None:
         for pattern in self.weights.values:
             weight = self.weights.number(pattern, 1.0, low=1e-9)
-            hit = [name for name, each in self.actions.items() if matches(pattern, name, each.tags)]
+            hit = [
+                name
+                for name, each in self.actions.items()
+                if matches(pattern, name, each.tags)
+                or (isinstance(each, Graph) and pattern == f"graph:{name}")
+            ]
             if not hit:
                 self.weights.refuse(
                     pattern,
@@ -328,6 +363,14 @@ class _Draft:
                 )
         bound = {**self.roles, **{role: table.text(role) for role in table.values}}
         return {role: spec for role, spec in bound.items() if role in graph.roles}
+
+
+def _quoted(entry: str) -> str:
+    """A regular expression for an entry as a file writes it."""
+    if entry in _ENDS:
+        return rf"^\s*{entry}\b"
+    loop = entry.removeprefix("loop ")
+    return rf"""(?<![^\s\[,=])["']{re.escape(loop)}["']"""
 
 
 def _refuse_strays(node: AnyNode) -> None:

@@ -15,12 +15,12 @@ from typing import Annotated, Literal, cast
 
 from annotated_types import Ge, Le
 
-from dataforge.errors import DuplicateName, LibraryError, Unmet
+from dataforge.errors import DeclarationError, DuplicateName, LibraryError, Unmet
 from dataforge.library.conditions import read_conditions, read_struct
 from dataforge.library.modules import load_module
-from dataforge.library.nodes import AnyNode
+from dataforge.library.nodes import AnyNode, table_header
 from dataforge.library.root import Library
-from dataforge.library.tables import Table, named, nearest, read_table, shown
+from dataforge.library.tables import Table, line_at, named, nearest, read_table, shown
 from dataforge.library.template import Template
 from dataforge.models.judge import Case, Judge, Rubric
 from dataforge.plan.annotation import read_shape
@@ -28,7 +28,7 @@ from dataforge.plan.node import Node
 from dataforge.plan.shape import Shape
 from dataforge.plan.struct import Struct, facts
 
-__all__ = ["CodeJudge", "layer_judges", "load_code_judge", "load_judges"]
+__all__ = ["CodeJudge", "layer_judges", "load_code_judge", "load_judges", "rubric_at"]
 
 _KEYS = (
     *("role", "judges", "attempts", "weight", "tags", "system", "prompt", "criteria"),
@@ -80,10 +80,24 @@ def layer_judges(layer: Library) -> dict[str, AnyNode]:
         for node in _rubric_nodes(path, f"judge/{stem}"):
             if node.name in nodes:
                 raise DuplicateName(
-                    f"{shown(path)}: another file of judges/ makes {node.name!r} too; rename one"
+                    f"two rubrics are named {node.name!r}: one in {rubric_at(layer, node.name)} "
+                    f"and one in {_place(path, node.name)}; rename one of them"
                 )
             nodes[node.name] = node
     return nodes
+
+
+def rubric_at(layer: Library, name: str) -> str:
+    """File and line of a rubric of one layer, the first of that name."""
+    for path in layer.files("judges", ".toml"):
+        stem = path.relative_to(layer.root / "judges").with_suffix("").as_posix()
+        if any(f"judge/{stem}/{key}" == name for key in read_table(path).values):
+            return _place(path, name)
+    raise KeyError(name)
+
+
+def _place(path: Path, name: str) -> str:
+    return line_at(path, table_header(name.rpartition("/")[2]))
 
 
 def _rubric_nodes(path: Path, stem: str) -> list[AnyNode]:
@@ -97,7 +111,14 @@ def _rubric_nodes(path: Path, stem: str) -> list[AnyNode]:
         raise LibraryError(
             f"{shown(path)}: holds no rubric; a rubric is a table such as [grounded]"
         )
-    return [_rubric_node(f"{stem}/{key}", top.own_table(key).over(shared)) for key in names]
+    nodes = []
+    for key in names:
+        table = top.own_table(key).over(shared)
+        try:
+            nodes.append(_rubric_node(f"{stem}/{key}", table))
+        except DeclarationError as error:
+            raise LibraryError(f"{table.where()}: {error}") from error
+    return nodes
 
 
 def _rubric_node(name: str, table: Table) -> AnyNode:

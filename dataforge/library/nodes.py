@@ -10,19 +10,20 @@ each time: a library is dozens of files, and reading them takes milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from dataforge.errors import DuplicateName, LibraryError
+from dataforge.errors import DeclarationError, DuplicateName, LibraryError
 from dataforge.library.modules import load_module
 from dataforge.library.prompt_table import KEYS, MadeNode, prompt_node
 from dataforge.library.root import Library
-from dataforge.library.tables import Table, named, nearest, read_table, shown
+from dataforge.library.tables import Table, line_at, named, nearest, read_table, shown
 from dataforge.plan.node import DECLARED, Declared, Node
 from dataforge.plan.struct import Struct
 
-__all__ = ["AnyNode", "file_nodes", "layer_nodes", "load_nodes"]
+__all__ = ["AnyNode", "declared_at", "file_nodes", "layer_nodes", "load_nodes", "table_header"]
 
 AnyNode = Node[Struct, Struct]
 
@@ -37,19 +38,38 @@ def load_nodes(library: Library) -> dict[str, AnyNode]:
 
 def layer_nodes(layer: Library) -> dict[str, AnyNode]:
     """Name -> node of one layer alone; DuplicateName for two nodes of one name."""
-    nodes: dict[str, AnyNode] = {}
-    origins: dict[str, Path] = {}
+    return {name: node for name, (node, _) in _placed(layer).items()}
+
+
+def declared_at(layer: Library, name: str) -> str:
+    """File and line where a node of one layer is declared; the file where the line is unknown."""
+    return _place(*_placed(layer)[name])
+
+
+def _placed(layer: Library) -> dict[str, tuple[AnyNode, Path]]:
+    """Name -> node of one layer, and its file."""
+    nodes: dict[str, tuple[AnyNode, Path]] = {}
     for path in layer.files("nodes", ".py", ".toml"):
         for node in file_nodes(layer, path):
-            if node.name in origins:
-                first, second = shown(origins[node.name]), shown(path)
+            if node.name in nodes:
+                first, second = _place(*nodes[node.name]), _place(node, path)
                 where = f"one in {first} and one in {second}" if first != second else f"in {first}"
                 raise DuplicateName(
                     f"two nodes are named {node.name!r}: {where}; rename one of them"
                 )
-            nodes[node.name] = node
-            origins[node.name] = path
+            nodes[node.name] = (node, path)
     return nodes
+
+
+def _place(node: AnyNode, path: Path) -> str:
+    if node.declared is not None:
+        return f"{shown(path)}:{node.declared.line}"
+    return line_at(path, table_header(node.name.rpartition("/")[2]))
+
+
+def table_header(name: str) -> str:
+    """A regular expression for the header of a table of a TOML file."""
+    return rf"""^\s*\[\s*["']?{re.escape(name)}["']?\s*\]"""
 
 
 def file_nodes(layer: Library, path: Path) -> Iterator[AnyNode]:
@@ -88,7 +108,10 @@ def _from_python(layer: Library, path: Path, stem: str) -> Iterator[AnyNode]:
     # The whole file, as it is now: a node may lean on any line of it.
     source = path.read_text(encoding="utf-8")
     for node in found.values():
-        yield replace(node, name=_named(stem, node.name), source=source)
+        try:
+            yield replace(node, name=_named(stem, node.name), source=source)
+        except DeclarationError as error:
+            raise LibraryError(f"{shown(path)}: {error}") from error
 
 
 def _nodes_in(value: object) -> Iterator[AnyNode]:
@@ -105,7 +128,7 @@ def _from_toml(path: Path, stem: str) -> Iterator[AnyNode]:
     made: list[tuple[Table, MadeNode]] = []
     if "prompt" in top.values:
         last = stem.rpartition("/")[2]
-        made.append((top, prompt_node(stem, top, {"name": last, "variant": ""})))
+        made.append((top, _prompt_node(stem, top, {"name": last, "variant": ""})))
     else:
         made += _from_tables(top, stem)
     _refuse_unused(made)
@@ -145,10 +168,17 @@ def _from_tables(top: Table, stem: str) -> Iterator[tuple[Table, MadeNode]]:
                 )
             merged = table.over(variants[variant])
             name = _named(stem, variant, key)
-            yield merged, prompt_node(name, merged, {"name": key, "variant": variant})
+            yield merged, _prompt_node(name, merged, {"name": key, "variant": variant})
         if not chosen:
             merged = table.over(shared)
-            yield merged, prompt_node(_named(stem, key), merged, {"name": key, "variant": ""})
+            yield merged, _prompt_node(_named(stem, key), merged, {"name": key, "variant": ""})
+
+
+def _prompt_node(name: str, table: Table, constants: Mapping[str, str]) -> MadeNode:
+    try:
+        return prompt_node(name, table, constants)
+    except DeclarationError as error:
+        raise LibraryError(f"{table.where()}: {error}") from error
 
 
 def _refuse_unused(made: list[tuple[Table, MadeNode]]) -> None:

@@ -78,11 +78,19 @@ class Prompt:
         text = self._accepted(reply, fields)
         for _, answered in self.examples:
             self._refuse_quotation(text, filled(answered), "quotes an example")
-        made = dict(self.literals)
-        made |= {field: filled(each, reply=text) for field, each in self.writes.items()}
+        made = self.written(seen, text, **given)
         if self.writes_truncated:
             made[self.writes_truncated] = reply.finish == "length"
         return fill(self.makes, made)
+
+    def written(self, seen: Struct, reply: str, **given: object) -> dict[str, object]:
+        """The fields that it makes of a reply's text, unchecked."""
+        fields, words = {**facts(seen), "reply": reply}, self._words(given)
+        filled = {
+            field: _ready(text, words, self.where).fill(fields)
+            for field, text in self.writes.items()
+        }
+        return {**self.literals, **filled}
 
     def _messages(self, fields: Mapping[str, object], filled: Callable[..., str]) -> list[Message]:
         messages = [Message("system", filled(self.system))] if self.system else []
@@ -96,17 +104,25 @@ class Prompt:
 
     def _accepted(self, reply: Reply, fields: Mapping[str, object]) -> str:
         text = reply.text.strip()
+        if reply.finish == "refused":
+            withheld = reply.refusal or "by the endpoint, with no reason given"
+            raise Unmet("reply withheld", withheld, "refused")
+        if reply.finish == "tools":
+            unasked = "which the prompt asked for none of"
+            raise Unmet("reply ended in tool calls", unasked, "unparsable")
         if reply.finish == "length":
             if self.truncated == "refuse":
-                raise Unmet("reply cut at max_tokens", f"after {reply.tokens_out} tokens")
+                after = f"after {reply.tokens_out} tokens"
+                raise Unmet("reply cut at max_tokens", after, "truncated")
             if self.truncated == "trim":
                 text = whole_sentences(text)
                 if not text:
-                    raise Unmet("reply cut at max_tokens", "before the end of its first sentence")
+                    before = "before the end of its first sentence"
+                    raise Unmet("reply cut at max_tokens", before, "truncated")
         if self.openings:
             text = self._opened(text)
         if not text:
-            raise Unmet("empty reply")
+            raise Unmet("empty reply", outcome="unparsable")
         for field in self.unquoted:
             if field in fields:
                 self._refuse_quotation(text, str(fields[field]), f"quotes {field}")
@@ -126,10 +142,10 @@ class Prompt:
         except ValueError:
             found = None
         if not (isinstance(found, dict) and found.keys() == {"reply"}):
-            raise Unmet("not the JSON asked for", view(text))
+            raise Unmet("not the JSON asked for", view(text), "unparsable")
         reply = found["reply"]
         if not isinstance(reply, str):
-            raise Unmet("not the JSON asked for", view(text))
+            raise Unmet("not the JSON asked for", view(text), "unparsable")
         if not reply.startswith(tuple(f"{opening} " for opening in self.openings)):
             raise Unmet("opens otherwise", view(reply))
         return reply.strip()

@@ -4,7 +4,8 @@ JSON lines (plain or gzipped), Parquet, a folder of texts, or one text. What can
 whole (missing, empty, corrupt, another format) is an error; a single line that cannot be used is
 skipped and listed with its place and reason, and the rest goes on. Nothing is judged here: a
 passage too short or ill-formed for a graph is turned away by the graph's own gate, and counted.
-Passages are held in memory: ten thousand pages are some 50 MB.
+Memory follows neither the number of seeds nor their length: a passage is read when it is needed,
+from its place in a plain file or folder, else (gzip, Parquet) from a copy on disk.
 
 Ids: the record's own `id` where it is a text or whole number, else `<stem>:<line>` (Parquet: row;
 folder: the text's path in it). A later record with an id already taken is skipped when it is the
@@ -17,33 +18,27 @@ import codecs
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from hashlib import blake2b
 from pathlib import Path
 
 from dataforge.errors import InputError
+from dataforge.run.seed import Place, Seed, SeedStore
 
-__all__ = ["FIELDS", "Seed", "SeedFile", "Skipped", "read_seeds"]
+__all__ = ["FIELDS", "MOST_SKIPPED", "SeedFile", "Skipped", "read_seeds"]
 
 FIELDS = ("passage", "text", "content")
 """Names a passage goes by when none is given, most telling first."""
+
+MOST_SKIPPED = 1_000
+"""Lines that cannot be used and are listed; more are counted."""
 
 _LINES = (".jsonl", ".json", ".ndjson", ".jsonl.gz", ".json.gz", ".ndjson.gz")
 _TEXTS = (".txt", ".md")
 _META_LENGTH = 500
 _NAMES_SHOWN = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Seed:
-    """One passage to start walks from."""
-
-    id: str
-    passage: str
-    meta: Mapping[str, str]
-    """The record's other short plain values, as text."""
+_NAMES_KEPT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +57,14 @@ class Skipped:
 class SeedFile:
     """What was read from one path."""
 
-    path: Path
-    seeds: tuple[Seed, ...]
+    seeds: SeedStore
     """At least one, in the file's order."""
     skipped: tuple[Skipped, ...]
+    """The first of those that could not be used, up to `MOST_SKIPPED`."""
+    skipped_count: int
+    """How many could not be used."""
     field: str
     """The field the passages stood in; empty for texts."""
-
-    @property
-    def digest(self) -> str:
-        """Hash of all ids and passages, in order."""
-        digest = blake2b(digest_size=16)
-        for seed in self.seeds:
-            for text in (seed.id, seed.passage):
-                encoded = text.encode()
-                digest.update(len(encoded).to_bytes(8, "little") + encoded)
-        return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +76,8 @@ class _Found:
     where: str
     record: Mapping[str, object] | str
     """The record; a text says why there is none."""
+    place: Place | None = None
+    """Where it can be read again: a byte of the file, a path in the folder; None: nowhere."""
 
 
 def read_seeds(path: Path, field: str | None = None) -> SeedFile:
@@ -103,11 +92,11 @@ def read_seeds(path: Path, field: str | None = None) -> SeedFile:
             if field is not None:
                 raise InputError(f"{path}: texts have no field {field!r}; leave --field out")
             found = _folder(path) if path.is_dir() else iter([_text(path, path.name)])
-            return _sorted_out(path, found, "passage")
+            return _Reading(path, "passage").of(found)
         if path.name.endswith(".parquet"):
-            return _sorted_out(path, _rows(path, field), field)
+            return _Reading(path, field).of(_rows(path, field))
         if path.name.endswith(_LINES):
-            return _sorted_out(path, _lines(path), field)
+            return _Reading(path, field).of(_lines(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     raise InputError(
@@ -116,37 +105,93 @@ def read_seeds(path: Path, field: str | None = None) -> SeedFile:
     )
 
 
-def _sorted_out(path: Path, found: Iterator[_Found], field: str | None) -> SeedFile:
-    """Seeds and what was skipped; settles the field and makes ids unique."""
-    seeds: dict[str, Seed] = {}
-    skipped: list[Skipped] = []
-    names: dict[str, None] = {}
-    for each in found:
-        if isinstance(each.record, str):
-            skipped.append(Skipped(each.where, each.record))
-            continue
-        names |= dict.fromkeys(each.record)
-        field = field or next((name for name in FIELDS if name in each.record), None)
-        passage, fault = _passage(each.record, field)
+class _Reading:
+    """One reading of an input: settles the field and makes ids unique."""
+
+    def __init__(self, path: Path, field: str | None) -> None:
+        self._path = path
+        self._field = field
+        self._seeds = SeedStore(str(path), self._again)
+        self._skipped: list[Skipped] = []
+        self._skipped_count = 0
+        self._names: dict[str, None] = {}
+
+    def of(self, found: Iterable[_Found]) -> SeedFile:
+        """The seeds among what was found, and what was skipped."""
+        for each in found:
+            if isinstance(each.record, str):
+                self._skip(each, each.record)
+                continue
+            if len(self._names) < _NAMES_KEPT:
+                self._names |= dict.fromkeys(each.record)
+            self._field = self._field or next((n for n in FIELDS if n in each.record), None)
+            seed = self._seed(each)
+            if isinstance(seed, str):
+                self._skip(each, seed)
+                continue
+            while (taken := self._seeds.find(seed.id)) and taken.passage != seed.passage:
+                seed = replace(seed, id=f"{seed.id}@{each.number}")
+            if taken:
+                self._skip(each, f"repeats the id {seed.id!r} with the same passage")
+            else:
+                self._seeds.add(seed, each.place)
+        if not len(self._seeds):
+            raise InputError(self._nothing())
+        field = self._field or ""
+        return SeedFile(self._seeds, tuple(self._skipped), self._skipped_count, field)
+
+    def _seed(self, found: _Found) -> Seed | str:
+        """The seed in what was found; a text says why there is none."""
+        assert not isinstance(found.record, str)
+        passage, fault = _passage(found.record, self._field)
         if fault:
-            skipped.append(Skipped(each.where, fault))
-            continue
-        own = _plain(each.record.get("id"))
-        id_ = own or f"{_stem(path)}:{each.number}"
-        while (taken := seeds.get(id_)) is not None and taken.passage != passage:
-            id_ = f"{id_}@{each.number}"
-        if taken is not None:
-            skipped.append(Skipped(each.where, f"repeats the id {id_!r} with the same passage"))
-            continue
+            return fault
         meta = {
             name: said
-            for name, value in each.record.items()
-            if name not in ("id", field) and (said := _plain(value))
+            for name, value in found.record.items()
+            if name not in ("id", self._field) and (said := _plain(value))
         }
-        seeds[id_] = Seed(id_, passage, meta)
-    if not seeds:
-        raise InputError(_nothing(path, skipped, names, field))
-    return SeedFile(path, tuple(seeds.values()), tuple(skipped), field or "")
+        own = _plain(found.record.get("id"))
+        return Seed(own or f"{_stem(self._path)}:{found.number}", passage, meta)
+
+    def _again(self, place: Place) -> Seed | None:
+        """The seed at a place of a plain file or folder; None where it cannot be read any more."""
+        try:
+            if isinstance(place, str):
+                folder = self._path.is_dir()
+                found = _text(self._path / place if folder else self._path, place)
+            else:
+                with self._path.open("rb") as file:
+                    file.seek(place)
+                    found = _Found("", "", _record(file.readline()))
+        except OSError:
+            return None
+        seed = found.record if isinstance(found.record, str) else self._seed(found)
+        return None if isinstance(seed, str) else seed
+
+    def _skip(self, found: _Found, reason: str) -> None:
+        self._skipped_count += 1
+        if self._skipped_count <= MOST_SKIPPED:
+            self._skipped.append(Skipped(found.where, reason))
+
+    def _nothing(self) -> str:
+        """Why an input yielded no seed at all."""
+        path, names, field = self._path, self._names, self._field
+        if not self._skipped:
+            return f"{path}: is empty; give one JSON object a line, or texts"
+        if names and (field is None or field not in names):
+            shown = ", ".join(list(names)[:_NAMES_SHOWN])
+            near = get_close_matches(field or FIELDS[0], names, n=1)
+            return (
+                f"{path}: no record has {f'a field {field!r}' if field else ' or '.join(FIELDS)}"
+                f"{f'; did you mean {near[0]!r}?' if near else '.'} Fields found: {shown}. Name "
+                f"the one that holds the passage with --field NAME"
+            )
+        hint = "; the file needs one whole JSON object on each line"
+        return (
+            f"{path}: no usable passage; {self._skipped_count:,} skipped, the first "
+            f"{self._skipped[0]}{'' if names or path.is_dir() else hint}"
+        )
 
 
 def _passage(record: Mapping[str, object], field: str | None) -> tuple[str, str]:
@@ -164,38 +209,22 @@ def _passage(record: Mapping[str, object], field: str | None) -> tuple[str, str]
     return value, ""
 
 
-def _nothing(
-    path: Path, skipped: list[Skipped], names: Mapping[str, None], field: str | None
-) -> str:
-    """Why an input yielded no seed at all."""
-    if not skipped:
-        return f"{path}: is empty; give one JSON object a line, or texts"
-    if names and (field is None or field not in names):
-        shown = ", ".join(list(names)[:_NAMES_SHOWN])
-        near = get_close_matches(field or FIELDS[0], names, n=1)
-        return (
-            f"{path}: no record has {f'a field {field!r}' if field else ' or '.join(FIELDS)}"
-            f"{f'; did you mean {near[0]!r}?' if near else '.'} Fields found: {shown}. Name the "
-            f"one that holds the passage with --field NAME"
-        )
-    hint = "" if names or path.is_dir() else "; the file needs one whole JSON object on each line"
-    return f"{path}: no usable passage; {len(skipped)} skipped, the first {skipped[0]}{hint}"
-
-
 def _lines(path: Path) -> Iterator[_Found]:
     """The records of a file of JSON lines; blank lines are passed over."""
     with path.open("rb") as file:
         head = file.read(3)
     if path.suffix == ".gz" and head and not head.startswith(b"\x1f\x8b"):
         raise InputError(f"{path}: is not gzip, though its name ends in .gz; rename or compress it")
-    number = 0
+    number = offset = 0
+    zipped = head.startswith(b"\x1f\x8b")
     try:
-        with gzip.open(path) if head.startswith(b"\x1f\x8b") else path.open("rb") as stream:
+        with gzip.open(path) if zipped else path.open("rb") as stream:
             for number, line in enumerate(stream, start=1):
-                if number == 1:
-                    line = _without_mark(path, line)
-                if line.strip():
-                    yield _Found(str(number), f"{path}:{number}", _record(line))
+                text = _without_mark(path, line) if number == 1 else line
+                if text.strip():
+                    place = None if zipped else offset + len(line) - len(text)
+                    yield _Found(str(number), f"{path}:{number}", _record(text), place)
+                offset += len(line)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
             f"{path}:{number + 1}: the gzip data is corrupt or cut off here ({error}); fetch the "
@@ -242,14 +271,16 @@ def _rows(path: Path, field: str | None) -> Iterator[_Found]:
                 f"{path}: the column {wanted!r} is of type {schema[wanted]}, not text; choose "
                 f"another with --field NAME: {', '.join(plain[:_NAMES_SHOWN])}"
             )
-        frame = pl.read_parquet(path, columns=plain)
+        number = 0
+        for frame in pl.scan_parquet(path).select(plain).collect_batches(maintain_order=True):
+            for row in frame.iter_rows(named=True):
+                number += 1
+                yield _Found(str(number), f"{path}: row {number}", row)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"{path}: is no Parquet file that can be read ({str(error).splitlines()[0]}); write or "
             f"fetch it again"
         ) from error
-    for number, row in enumerate(frame.iter_rows(named=True), start=1):
-        yield _Found(str(number), f"{path}: row {number}", row)
 
 
 def _folder(path: Path) -> Iterator[_Found]:
@@ -270,7 +301,7 @@ def _text(file: Path, number: str) -> _Found:
         text = _without_mark(file, raw).decode("utf-8")
     except UnicodeDecodeError as error:
         return _Found(number, str(file), f"is not UTF-8 at byte {error.start + 1}")
-    return _Found(number, str(file), {"passage": text, "id": number})
+    return _Found(number, str(file), {"passage": text, "id": number}, number)
 
 
 def _plain(value: object) -> str:

@@ -8,6 +8,7 @@ checked here; what they mean is for the loaders.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import NoReturn
 
 from dataforge.errors import LibraryError
 
-__all__ = ["Table", "named", "nearest", "read_table", "shown"]
+__all__ = ["Table", "line_at", "named", "nearest", "read_table", "shown"]
 
 _SPOKEN = {
     str: "text",
@@ -35,6 +36,16 @@ def shown(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def line_at(path: Path, sought: str, nth: int = 1) -> str:
+    """`file:line` of the nth line of a file in which a regular expression is found, else `file`.
+
+    Only for errors: TOML is read without lines.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found = [number for number, line in enumerate(lines, start=1) if re.search(sought, line)]
+    return f"{shown(path)}:{found[nth - 1]}" if len(found) >= nth else shown(path)
 
 
 def nearest(word: str, known: Collection[str]) -> str:

@@ -27,6 +27,7 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from queue import SimpleQueue
@@ -40,9 +41,9 @@ from dataforge.errors import (
     TransientModelError,
     UnknownModel,
 )
-from dataforge.models.base import Message, Params, Reply
+from dataforge.models.base import Message, Params, Reply, ToolCall
 from dataforge.models.control import breaker, control_tokens
-from dataforge.models.failure import failure
+from dataforge.models.failure import check_able, failure
 from dataforge.models.weights import file_weights
 from dataforge.models.wire import chat_reply, chat_request
 
@@ -112,6 +113,7 @@ class _Stream:
         self._stop = stop
         self._closing = closing
         self._texts: list[str] = []
+        self._thoughts: list[str] = []
         self._finish: object = None
         self._usage: object = None
         self.error: Mapping[str, object] | None = None
@@ -124,6 +126,7 @@ class _Stream:
         self._usage = chunk.get("usage") or self._usage
         for choice in choices if isinstance(choices, list) else ():
             self._texts.append(choice["delta"].get("content") or "")
+            self._thoughts.append(choice["delta"].get("reasoning_content") or "")
             self._finish = choice["finish_reason"] or self._finish
         return self._stop.is_set() or self._closing.is_set()
 
@@ -134,7 +137,7 @@ class _Stream:
 
     def reply(self) -> Reply:
         """The whole reply."""
-        message = {"content": "".join(self._texts)}
+        message = {"content": "".join(self._texts), "reasoning": "".join(self._thoughts)}
         choice = {"message": message, "finish_reason": self._finish}
         return chat_reply({"choices": [choice], "usage": self._usage})
 
@@ -195,8 +198,9 @@ class EmbeddedModel:
         """
         if self._closing.is_set():
             raise FatalModelError(f"{self._path}: used after it was closed")
+        check_able(self._path.name, params)
         stop = threading.Event()
-        tame = [Message(each.role, self._tame(each.content)) for each in messages]
+        tame = [self._tamed(each) for each in messages]
         request = {
             **chat_request(tame, params),
             "top_k": 40,
@@ -218,6 +222,13 @@ class EmbeddedModel:
         self._closing.set()
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
         self._free = SimpleQueue()
+
+    def _tamed(self, message: Message) -> Message:
+        calls = tuple(
+            ToolCall(self._tame(each.id), self._tame(each.name), self._tame(each.arguments))
+            for each in message.tool_calls
+        )
+        return replace(message, content=self._tame(message.content), tool_calls=calls)
 
     def _open(self) -> _Server:
         try:

@@ -24,14 +24,15 @@ from dataforge.errors import (
     RequestRefused,
     TransientModelError,
 )
+from dataforge.models.base import Params
 from dataforge.models.text import clean
 
-__all__ = ["failure", "retry_after"]
+__all__ = ["check_able", "failure", "retry_after"]
 
 _LONGEST = 300
 
 _TOO_LONG = re.compile(
-    r"context[ _-]?(length|size|window)|maximum context|exceed_context|max_model_len"
+    r"context[ _-]?(length|size|window|limit)|maximum context|exceed_context|max_model_len"
     r"|(prompt|input)( \w+)? is too long|too many (input )?tokens|reduce the length",
     re.IGNORECASE,
 )
@@ -42,7 +43,11 @@ _NO_MODEL = re.compile(
 )
 _NO_KEY = re.compile(r"(api|access|auth\w*)[ _-]?(key|token)\b|unauthori[sz]ed", re.IGNORECASE)
 _FLAGGED = re.compile(r"flagged|moderation|content[ _](filter|policy|management)", re.IGNORECASE)
-_NO_CREDIT = re.compile(r"insufficient[ _](quota|balance|credit)|exceeded your current quota", re.I)
+_NO_CREDIT = re.compile(
+    r"insufficient[ _](quota|balance|credit)|exceeded your current quota|credit balance is too low"
+    r"|spend[ _]limit|api usage limits",
+    re.IGNORECASE,
+)
 
 
 def failure(
@@ -50,11 +55,11 @@ def failure(
     body: str,
     where: str,
     wait: float | None = None,
-    key_env: str = "DATAFORGE_API_KEY",
+    key_remedy: str = "set DATAFORGE_API_KEY in the environment",
 ) -> ModelError:
     """The error for an answer with `status`.
 
-    `wait` is what `retry_after` read from its headers; `key_env` the variable that holds the key.
+    `wait` is what `retry_after` read from its headers; `key_remedy` what to do for another key.
     """
     words = _said(body)
     said = f"{where} answered HTTP {status}: {words}"
@@ -68,17 +73,32 @@ def failure(
         return TransientModelError(said)
     # What it says, not all of the body, which may repeat a prompt that says anything.
     if status == 400 and _NO_KEY.search(words):
-        return FatalModelError(f"{said}. {_remedy(401, key_env)}")
+        return FatalModelError(f"{said}. {_remedy(401, key_remedy)}")
     if status == 400 and _NO_MODEL.search(words):
-        return FatalModelError(f"{said}. {_remedy(404, key_env)}")
+        return FatalModelError(f"{said}. {_remedy(404, key_remedy)}")
     if status in (400, 413, 422, 451) or (status == 403 and _FLAGGED.search(body)):
         return RequestRefused(said)
-    return FatalModelError(f"{said}. {_remedy(status, key_env)}")
+    return FatalModelError(f"{said}. {_remedy(status, key_remedy)}")
 
 
-def _remedy(status: int, key_env: str) -> str:
+def check_able(where: str, params: Params, *able: str) -> None:
+    """Raises FatalModelError when `n`, `tools` or `logprobs` are asked for and not in `able`."""
+    asked = {
+        "n": params.n != 1,
+        "tools": bool(params.tools),
+        "logprobs": params.logprobs is not None,
+    }
+    for name, wanted in asked.items():
+        if wanted and name not in able:
+            raise FatalModelError(
+                f"{where}: cannot take {name!r}, which a node asks for: give the role a model "
+                "that can, or have the node leave it out"
+            )
+
+
+def _remedy(status: int, key_remedy: str) -> str:
     if status == 401:
-        return f"The key is missing or wrong: set {key_env} in the environment"
+        return f"The key is missing or wrong: {key_remedy}"
     if status == 403:
         return "The key is not allowed to use this model: ask for access or use another key"
     if status == 404:

@@ -1,9 +1,12 @@
 """Every other provider, through litellm: an extra, since importing it takes seconds and 200 MB.
 
 litellm turns each provider's format into one; retrying, limits and accounting are the run's. Its
-cost map is not fetched, its telemetry is off, and its releases known to be hostile are refused.
-Keys are where litellm looks for them: `ANTHROPIC_API_KEY`, `GEMINI_API_KEY` and so on. Parameters
-that a provider does not know (a seed, say) are dropped, so replies need not be repeatable.
+cost map is not fetched, its telemetry is off, its proxy is never started, and its releases known to
+be hostile are refused. Keys are where litellm looks for them: `ANTHROPIC_API_KEY`, `GEMINI_API_KEY`
+and so on. Sampling settings that a provider does not know (a seed, say) are dropped, so replies
+need not be repeatable; choices, tools and log-probabilities that it does not know are refused.
+
+The extra pins one release, and `requirements-hosted.txt` its content.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from typing import cast
 
 from dataforge.errors import ContextOverflow, FatalModelError, ModelError, UnknownModel
 from dataforge.models.base import Message, Params, Reply
-from dataforge.models.failure import failure, retry_after
+from dataforge.models.failure import check_able, failure, retry_after
 from dataforge.models.weights import served_weights
 from dataforge.models.wire import Malformed, chat_reply, chat_request
 
 __all__ = ["HostedModel"]
 
 _INSTALL = "pip install 'dataforge-dag[hosted]'"
+_SHORTEST_KEY = 8
 _HOSTILE = ("1.82.7", "1.82.8", "1.107.")
 """Releases that carried credential stealers, and a series under the same suspicion."""
 
@@ -47,7 +51,8 @@ class HostedModel:
                 f"{model}: reads as PROVIDER/MODEL, a hosted model, which needs litellm; {_INSTALL}"
             )
         _refuse_hostile(model)
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+        # Whatever it was: anything but `True` has the import fetch a file.
+        os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
         import litellm
 
         litellm.telemetry = False
@@ -60,6 +65,7 @@ class HostedModel:
                 "PROVIDER/MODEL, as in openai/gpt-4o-mini"
             ) from None
         self._call = cast("Callable[..., Awaitable[object]]", litellm.acompletion)
+        self._able = tuple(map(str, litellm.get_supported_openai_params(model=model) or ()))
         self._model = model
         self._weights = weights or served_weights(model)
         self._limit = limit
@@ -77,6 +83,7 @@ class HostedModel:
 
     async def complete(self, messages: Sequence[Message], params: Params) -> Reply:
         """One reply; a provider's failure is typed as an HTTP status's would be."""
+        check_able(self._model, params, *self._able)
         try:
             answer = await self._call(
                 model=self._model,
@@ -108,13 +115,14 @@ def _typed(error: Exception, model: str) -> ModelError:
     headers = getattr(error, "litellm_response_headers", None) or {}
     provider = model.partition("/")[0].upper()
     wait = retry_after(headers.get("retry-after"))
-    return failure(status, said, model, wait, key_env=f"{provider}_API_KEY")
+    return failure(status, said, model, wait, f"set {provider}_API_KEY in the environment")
 
 
 def _hidden(text: str) -> str:
     """The text without any key of the environment, which some providers repeat in complaints."""
     for name, value in os.environ.items():
-        if name.endswith(("_KEY", "_TOKEN", "_SECRET")) and value:
+        # A shorter one is no secret, and would be hidden within words.
+        if name.endswith(("_KEY", "_TOKEN", "_SECRET")) and len(value) >= _SHORTEST_KEY:
             text = text.replace(value, "***")
     return text
 

@@ -47,7 +47,10 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rubric:
-    """What to judge by."""
+    """What to judge by.
+
+    Raises DeclarationError for a template that names something unknown.
+    """
 
     name: str
     criteria: Mapping[str, str]
@@ -65,6 +68,11 @@ class Rubric:
     scale: int = 5
     """Marks run from 1 to this."""
     max_tokens: int = 800
+
+    def __post_init__(self) -> None:
+        # Found where the rubric is written, and not at the end of the first walk that was paid for.
+        for template in (self.system, self.prompt):
+            _filled(template, Case(instruction="", answer=""), self)
 
 
 class Judge(Protocol):
@@ -94,8 +102,7 @@ class ModelJudge:
     async def judge(self, case: Case, rubric: Rubric) -> Verdict:
         """The verdict on one case; `undecided` for a reply that is not what was asked for.
 
-        Raises whatever ModelError the model raises, and DeclarationError for a rubric's template
-        that names something unknown.
+        Raises whatever ModelError the model raises.
         """
         messages = [Message("user", _filled(rubric.prompt, case, rubric) + _note(case))]
         if rubric.system:
@@ -110,6 +117,8 @@ class ModelJudge:
         try:
             if reply.finish == "length":
                 raise _UnreadableError(f"the reply was cut at {rubric.max_tokens} tokens")
+            if reply.finish == "refused":
+                raise _UnreadableError(f"the reply was withheld: {reply.refusal[:_HEAD]}")
             marked = _read(reply.text, rubric)
         except _UnreadableError as error:
             evidence = {"unreadable": str(error), "reply": reply.text[:_HEAD]}

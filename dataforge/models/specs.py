@@ -4,6 +4,7 @@
     gguf:/path/model.gguf                any GGUF chat model, in this process
     http://localhost:8000/v1#NAME        any OpenAI-compatible endpoint; https too
     vllm:NAME-OR-FOLDER                  vLLM in this process, on a GPU
+    anthropic:claude-sonnet-4-5          Anthropic's own API
     openai/gpt-4o-mini                   any provider that litellm knows, by its name for it
     scripted:/path/replies.py            a Python file's `reply(messages, params)`
 
@@ -26,13 +27,14 @@ from dataforge.models.weights import declared_weights, file_weights, served_weig
 
 __all__ = ["FORMS", "Spec", "gguf_path", "open_model", "read_spec", "weights_of"]
 
-Form = Literal["embedded", "gguf", "http", "vllm", "hosted", "scripted"]
+Form = Literal["embedded", "gguf", "http", "vllm", "anthropic", "hosted", "scripted"]
 
 FORMS: Mapping[Form, str] = {
     "embedded": "embedded",
     "gguf": "gguf:/path/model.gguf",
     "http": "http://host:port/v1#model-name",
     "vllm": "vllm:name-or-folder",
+    "anthropic": "anthropic:claude-name",
     "hosted": "provider/model",
     "scripted": "scripted:/path/replies.py",
 }
@@ -42,13 +44,16 @@ _ENGINE = ("engines", "threads", "parallel", "context")
 _OPTIONS: Mapping[Form, tuple[str, ...]] = {
     "embedded": _ENGINE,
     "gguf": _ENGINE,
-    "http": ("weights", "limit", "timeout", "key_env", "schema"),
+    "http": ("weights", "limit", "timeout", "key_env", "key_file", "schema", "share"),
     "vllm": ("weights", "limit", "context"),
+    "anthropic": (
+        *("weights", "limit", "timeout", "key_env", "key_file", "schema", "sampling", "url"),
+    ),
     "hosted": ("weights", "limit", "timeout"),
     "scripted": ("weights", "limit"),
 }
 _QUERY = re.compile(r"\?((?:[a-z_]+=[^&?]*)(?:&[a-z_]+=[^&?]*)*)?$")
-_WORDS = ("embedded", "gguf", "vllm", "scripted")
+_WORDS = ("embedded", "gguf", "vllm", "anthropic", "scripted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,16 @@ class Spec:
         if value not in ("on", "off"):
             raise self._refused(option, "on or off")
         return value == "on"
+
+    def address(self, option: str) -> str | None:
+        """An http address without a password, or None; UnknownModel when it is none."""
+        value = self.options.get(option)
+        if value is None:
+            return None
+        _refuse_password(value)
+        if not re.fullmatch(r"https?://[^/\s#]\S*", value):
+            raise self._refused(option, "an address, such as http://localhost:8000")
+        return value
 
     @property
     def weights(self) -> str | None:
@@ -134,6 +149,8 @@ def open_model(text: str) -> Transport:
         return _open_gguf(spec)
     if spec.form == "http":
         return _open_http(spec)
+    if spec.form == "anthropic":
+        return _open_anthropic(spec)
     limit = spec.whole("limit")
     if spec.form == "scripted":
         from dataforge.models.scripted import ScriptedModel
@@ -205,7 +222,24 @@ def _open_http(spec: Spec) -> Transport:
         limit=spec.whole("limit") or 32,
         timeout=spec.seconds("timeout") or 600.0,
         key_env=spec.options.get("key_env"),
+        key_file=spec.options.get("key_file"),
         schemas=spec.switch("schema"),
+    )
+
+
+def _open_anthropic(spec: Spec) -> Transport:
+    from dataforge.models.anthropic import AnthropicModel
+
+    return AnthropicModel(
+        spec.name,
+        url=spec.address("url") or "https://api.anthropic.com",
+        weights=spec.weights,
+        limit=spec.whole("limit") or 16,
+        timeout=spec.seconds("timeout") or 600.0,
+        key_env=spec.options.get("key_env"),
+        key_file=spec.options.get("key_file"),
+        schemas=spec.switch("schema"),
+        sampling=spec.switch("sampling"),
     )
 
 
@@ -218,14 +252,9 @@ def _form(body: str, text: str) -> tuple[Form, str]:
         url, mark, name = body.partition("#")
         if not re.match(r"https?://[^/\s]", url) or not mark or not name:
             raise UnknownModel(f"{text}: name the model after a #, as in {FORMS['http']}")
-        if "@" in url.split("/")[2]:
-            # Specs are shown and written down; the text itself is left out of the message.
-            raise UnknownModel(
-                "an address with a password in it: leave it out, and set DATAFORGE_API_KEY or name "
-                "another variable with ?key_env=NAME"
-            )
+        _refuse_password(url)
         return "http", body
-    for form in ("gguf", "vllm", "scripted"):
+    for form in ("gguf", "vllm", "anthropic", "scripted"):
         if word == form and colon:
             if not rest:
                 raise UnknownModel(f"{text}: names nothing; write {FORMS[form]}")
@@ -240,6 +269,15 @@ def _form(body: str, text: str) -> tuple[Form, str]:
         f"{text or 'an empty spec'}: no such model{_near(word, _WORDS)} A model is one of: "
         f"{', '.join(FORMS.values())}"
     )
+
+
+def _refuse_password(url: str) -> None:
+    if "@" in url.partition("//")[2].partition("/")[0]:
+        # Specs are shown and written down; the text itself is left out of the message.
+        raise UnknownModel(
+            "an address with a password in it: leave it out, and set DATAFORGE_API_KEY or name "
+            "another variable with ?key_env=NAME"
+        )
 
 
 def _near(word: str, known: tuple[str, ...]) -> str:

@@ -153,9 +153,10 @@ def _conversation(row: object, where: str) -> Conversation | Refused:
         return Refused(where, "not an object with messages")
     identity = row.get("id")
     name = str(identity) if isinstance(identity, str | int) and _is_unicode(identity) else where
-    if row.get("finish") == "length":
-        return Refused(name, "reply cut at max_tokens")
     messages = row.get("messages")
+    unfit = _unfit(row.get("finish"), messages)
+    if unfit:
+        return Refused(name, unfit)
     if not isinstance(messages, Sequence) or isinstance(messages, str) or not messages:
         return Refused(name, "no messages", f"`messages` is {_short(messages)}")
     turns: list[Turn] = []
@@ -180,6 +181,18 @@ def _conversation(row: object, where: str) -> Conversation | Refused:
             turn["weight"] = 0
         turns.append(turn)
     return Conversation(name, tuple(turns))
+
+
+def _unfit(finish: object, messages: object) -> str:
+    """Why nobody should learn from a reply that ended this way; empty where one may."""
+    if finish == "length":
+        return "reply cut at max_tokens"
+    if finish == "refused":
+        return "reply withheld"
+    last = messages[-1] if isinstance(messages, list | tuple) and messages else None
+    if finish == "tools" and not (isinstance(last, Mapping) and last.get("tool_calls")):
+        return "reply without the tool calls it ended in"
+    return ""
 
 
 def _is_unicode(value: object) -> bool:

@@ -22,7 +22,15 @@ _Made = TypeVar("_Made")
 
 
 def check_replaceable(folder: Path, marker: str) -> None:
-    """InputError when `folder` is there and is not one of ours; asked before work begins."""
+    """InputError where `folder` is not one of ours or cannot be made; asked before work begins."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent).cleanup()
+    except OSError as error:
+        raise InputError(
+            f"{folder}: no folder can be made there ({error.strerror}); name another place with "
+            "--out"
+        ) from None
     if folder.exists() and not (folder / marker).is_file() and not _is_empty(folder):
         raise InputError(
             f"{folder} is there already and was not made by this command ({marker} is missing); "
@@ -36,7 +44,6 @@ def replace_folder(folder: Path, marker: str, write: Callable[[Path], _Made]) ->
     On any failure `folder` is as it was and nothing is left beside it.
     """
     check_replaceable(folder, marker)
-    folder.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
         made = beside / "new"

@@ -6,7 +6,7 @@ business; an action in itself cannot be run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -16,7 +16,9 @@ from typing import Self
 from dataforge.errors import DeclarationError
 from dataforge.plan.shape import Conditions, Known, say
 
-__all__ = ["Action", "digest_of", "leaves", "merged_roles", "told"]
+__all__ = ["Action", "digest_of", "leaves", "merged_roles", "names_of", "told"]
+
+_PATTERN_SIGNS = "*?[:"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,8 +41,7 @@ class Action:
     """The field this action judges; None for all that are no judge."""
 
     def __post_init__(self) -> None:
-        if not self.name:
-            raise DeclarationError("a node needs a name")
+        _refuse_name(self.name)
         # Far from where the sum of all weights could overflow.
         if not (0 < self.weight <= 1e100):
             raise DeclarationError(f"{self.name}: weight is {self.weight}, not > 0 and <= 1e100")
@@ -93,6 +94,26 @@ class Action:
     def weighted(self, weight: float) -> Self:
         """The same action with another weight."""
         return replace(self, weight=weight)
+
+
+def _refuse_name(name: str) -> None:
+    """Refuses a name that an entry of a graph's `nodes` could not mean outright."""
+    if not name:
+        raise DeclarationError("a node needs a name")
+    odd = sorted({sign for sign in name if sign in _PATTERN_SIGNS or not sign.isprintable()})
+    if odd or name != name.strip():
+        said = f"it holds {' and '.join(map(repr, odd))}" if odd else "a space stands at its end"
+        raise DeclarationError(
+            f"{name!r} is no name for a node: {said}; a name is of letters, digits, spaces "
+            f"within and signs other than {' '.join(_PATTERN_SIGNS)}, which patterns and tags use"
+        )
+
+
+def names_of(what: str, given: Iterable[str]) -> frozenset[str]:
+    """Names as a set; `DeclarationError` for a text, which would be taken for its letters."""
+    if isinstance(given, str):
+        raise DeclarationError(f"{what} is the text {given!r}; write a list of them: [{given!r}]")
+    return frozenset(given)
 
 
 def leaves(action: Action) -> Iterator[Action]:

@@ -58,7 +58,11 @@ class Why:
         actions: Sequence[Action],
         source: Action,
         target: Action,
+        *,
+        goal: bool = False,
     ) -> None:
+        """`goal`: the target is no node but stands for what is wanted, and is spoken of so."""
+        self._goal = target if goal else None
         # By name, so that what is said does not depend on the order the actions came in.
         self._graph, self._actions = graph, sorted(actions, key=lambda action: action.name)
         self._source, self._target = source, target
@@ -70,7 +74,7 @@ class Why:
             return self._alone(self._target)
         trail = self._trail(seen, list(seen.space.arcs), self._target)
         lines = (
-            f"  {action.name} never runs; what it lacks at best:\n{self._listed(action, unmet)}"
+            f"  {self._never(action)}; what it lacks at best:\n{self._listed(action, unmet)}"
             for action, unmet in trail
         )
         return "\n".join(lines)
@@ -111,8 +115,13 @@ class Why:
         }
         if unmet:
             said = self._listed(action, unmet)
-            return f"  {action.name} never runs; what it lacks on every walk:\n{said}"
+            return f"  {self._never(action)}; what it lacks on every walk:\n{said}"
         needs = "; ".join(f"{name}: {say(shape)}" for name, shape in action.requires.items())
+        if action is self._goal:
+            return (
+                "  the goal is never met: there is a node for each of its parts, but no walk "
+                f"brings them together\n    it is {needs}"
+            )
         return (
             f"  {action.name} is on no walk: there is a node for each of its needs, but no walk "
             f"meets them all and leads on to {self._target.name}\n    needs {needs}"
@@ -123,7 +132,7 @@ class Why:
         after = {reached for steps in arcs for taken, reached in steps if taken is action}
         if not after:
             unmet = self._listed(action, nearest(seen, action))
-            return f"  {action.name} never runs; what it lacks at best:\n{unmet}"
+            return f"  {self._never(action)}; what it lacks at best:\n{unmet}"
         stuck, lacking = self._stuck(seen, seen.space.after(sorted(after)))
         return (
             f"  {action.name} can run, but no walk leads on from it; nearest to going on is "
@@ -165,6 +174,9 @@ class Why:
         """Whether something that must be absent is there to stay."""
         unwanted = [field for field, (want, _) in unmet.items() if want is None]
         return any(not _givers(field, None, self._actions) for field in unwanted)
+
+    def _never(self, action: Action) -> str:
+        return "the goal is never met" if action is self._goal else f"{action.name} never runs"
 
     def _listed(self, action: Action, unmet: Mapping[str, Lack]) -> str:
         """What an action lacks, one field a line."""

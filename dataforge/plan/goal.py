@@ -7,11 +7,11 @@ preference but the alphabet.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from dataforge.errors import UnreachableTarget
+from dataforge.errors import TooManyStates, UnreachableTarget
 from dataforge.plan.action import Action
 from dataforge.plan.explain import Why
 from dataforge.plan.graph import MAX_STATES, Graph
@@ -19,9 +19,9 @@ from dataforge.plan.node import gate
 from dataforge.plan.shape import Conditions, Known, Shape, entails, missing
 from dataforge.plan.space import entry
 
-__all__ = ["HAVE", "LOOKED_AT", "WANT", "Plans", "assumed", "plans", "relevant"]
+__all__ = ["LOOKED_AT", "Assumed", "Plans", "assumed", "plans", "relevant"]
 
-HAVE, WANT = "have", "want"
+_GIVEN, _GOAL = "what is given", "the goal"
 """Names of the gates that stand for the given facts and for the goal; primed where taken."""
 LOOKED_AT = 20_000
 """How many walks are looked at, shortest first, for such as no step can be left out of."""
@@ -38,27 +38,46 @@ class Plans:
     """Whether there were more than `LOOKED_AT` walks, so that others may not have been seen."""
 
 
-def assumed(field: str, actions: Sequence[Action]) -> Shape | None:
-    """What a field is taken to be when only its presence is given: good enough for any reader.
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What a field is taken to be of which only the presence is given."""
 
-    That is all the bounds, lengths and marks that actions need of it, as far as they agree; not a
-    choice among literals. None where no action reads or writes it.
+    shape: Shape
+    asking: tuple[tuple[str, Shape], ...]
+    """Readers that need more than that, by name, each with what it needs; optional or not."""
+
+
+def assumed(field: str, actions: Sequence[Action]) -> Assumed | None:
+    """What a field is taken to be when only its presence is given; None where nobody uses it.
+
+    That is good enough for every reader, as far as bounds, lengths and marks go, but no choice
+    among literals. Where no value is good enough for all, nothing is assumed but the type: which
+    of them is meant is not the planner's to say.
     """
     ordered = sorted(actions, key=lambda action: action.name)
-    seen = [
-        shape
+    wants = [
+        (action.name, replace(want, maybe=False))
         for action in ordered
-        for shape in (action.preconditions.get(field), action.postconditions.get(field))
-        if shape is not None
+        if (want := action.preconditions.get(field)) is not None
     ]
-    if not seen:
+    read = [want for _, want in wants]
+    written = [
+        shape for action in ordered if (shape := action.postconditions.get(field)) is not None
+    ]
+    if not (read or written):
         return None
-    best = Shape(seen[0].base)
-    for action in ordered:
-        want = action.preconditions.get(field)
-        if want is not None and want.values is None:
-            best = best.meet(replace(want, maybe=False)) or best
-    return best
+    kind = _in_all(Shape(shape.base) for shape in read or written[:1]) or Shape()
+    best = _in_all([kind, *(want for want in read if want.values is None)]) or kind
+    asking = tuple((name, want) for name, want in wants if not best.within(want))
+    return Assumed(best, asking)
+
+
+def _in_all(shapes: Iterable[Shape]) -> Shape | None:
+    """The largest shape inside all of them; None where there is none."""
+    inside: Shape | None = Shape()
+    for shape in shapes:
+        inside = inside.meet(shape) if inside is not None else None
+    return inside
 
 
 def relevant(actions: Sequence[Action], goal: Conditions) -> tuple[Action, ...]:
@@ -94,14 +113,20 @@ def plans(
     """
     by_name = {action.name: action for action in relevant(actions, want)}
     taken = {action.name for action in actions}
-    first, last = gate(_free(HAVE, taken), have), gate(_free(WANT, taken), want)
+    first, last = gate(_free(_GIVEN, taken), have), gate(_free(_GOAL, taken), want)
     helping = [*by_name.values(), first, last]
     try:
         graph = Graph.build("plan", helping, first.name, last.name, max_states=max_states)
     except UnreachableTarget:
         # Those that give almost enough help no plan, but do explain that there is none.
-        why = Why("plan", [*actions, first, last], first, last).unreachable()
+        why = Why("plan", [*actions, first, last], first, last, goal=True).unreachable()
         raise UnreachableTarget(f"no walk leads from what is given to the goal\n{why}") from None
+    except TooManyStates as error:
+        raise TooManyStates(
+            f"there are more than {max_states:,} states between what is given and the goal; what "
+            f"multiplies them: {error.causes}. Ask for less at once, or for one graph's nodes",
+            error.causes,
+        ) from None
     walks = graph.walks(LOOKED_AT + 1)
     ways = (tuple(by_name[name] for name in walk[1:-1]) for walk in walks[:LOOKED_AT])
     known = entry(have)

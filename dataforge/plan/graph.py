@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import Literal, Self
 
 from dataforge.errors import DuplicateName, GraphError, NodeOnNoWalk, UnreachableTarget
-from dataforge.plan.action import Action, digest_of, merged_roles
+from dataforge.plan.action import Action, digest_of, merged_roles, names_of
 from dataforge.plan.explain import Why
 from dataforge.plan.facts import Facts
 from dataforge.plan.needs import Needs, bits
@@ -88,14 +88,15 @@ class Graph(Action):
         Of the `actions`, those in `named` must lie on a walk. Raises a `GraphError` that says what
         is wrong and who could put it right.
         """
+        must, own_tags = names_of(f"{name}: named", named), names_of(f"{name}: tags", tags)
         by_name = _by_name(name, actions)
         first = _found(name, "source", source, by_name)
         last = _found(name, "target", target, by_name)
         ordered = [by_name[each] for each in sorted(by_name)]
         _refuse_itself(name, ordered)
         found = explore(name, ordered, first, last, max_states)
-        origin = Origin(found, first, last, frozenset(named), max_states)
-        return cls._built(name, origin, weight, frozenset(tags))
+        origin = Origin(found, first, last, must, max_states)
+        return cls._built(name, origin, weight, own_tags)
 
     def with_node(self, action: Action, *, named: bool = False) -> Self:
         """The graph that a build with `action` among the actions gives, sooner.

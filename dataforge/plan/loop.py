@@ -14,7 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
-from dataforge.plan.action import Action, digest_of, told
+from dataforge.plan.action import Action, digest_of, names_of, told
 from dataforge.plan.graph import Graph
 from dataforge.plan.shape import Conditions, Shape, entails, say
 
@@ -115,7 +115,7 @@ def loop(
         postconditions=MappingProxyType(_narrowed(name, body, until)),
         roles=body.roles,
         weight=weight,
-        tags=frozenset(tags),
+        tags=names_of(f"loop {name!r}: tags", tags),
         body=body,
         until=MappingProxyType(dict(until)),
         at_most=at_most,

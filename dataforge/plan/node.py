@@ -22,7 +22,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from dataforge.errors import ContradictoryCondition, DeclarationError
-from dataforge.plan.action import Action, digest_of, told
+from dataforge.plan.action import Action, digest_of, names_of, told
 from dataforge.plan.shape import Conditions
 from dataforge.plan.signature import (
     PLACED,
@@ -208,7 +208,7 @@ def node(
 
     def declare(run: Callable[..., object]) -> Node[Any, Any]:
         signature = Signature.read(run, caller.f_locals)
-        called = name or own_name(run)
+        called = own_name(run) if name is None else name
         judging = sorted(role for role, kind in signature.roles.items() if kind == "judge")
         if judging and judges is None:
             # Without it nobody could tell whose output the judge must share no weights with.
@@ -226,7 +226,7 @@ def node(
             setting_types=signature.setting_types,
             attempts=attempts,
             weight=weight,
-            tags=frozenset(tags),
+            tags=names_of("tags", tags),
             judges=judges,
             promises=narrowed(signature.makes, promises),
             state=state_text(run),
@@ -240,7 +240,7 @@ def node(
             if PLACED.match(str(error)):
                 raise
             where = place(run, caller.f_code.co_filename, caller.f_lineno)
-            said = str(error).removeprefix(f"{getattr(run, '__name__', '')}: ")
+            said = str(error).removeprefix(f"{name or getattr(run, '__name__', '')}: ")
             raise type(error)(f"{where}: {said}") from None
         noted = caller.f_globals.get(DECLARED)
         if isinstance(noted, list):

@@ -163,7 +163,7 @@ class _Explorer:
             self.seen.add(key)
             self.queue.append(key)
             if len(self.seen) > self.max_states:
-                raise TooManyStates(self._explosion())
+                raise self._explosion()
         return True
 
     def _may(self, met: int, may: int, live: int) -> int:
@@ -227,7 +227,7 @@ class _Explorer:
             spaced[numbers[key]] = tuple(found)
         return Space(spaced, numbers.get(_END))
 
-    def _explosion(self) -> str:
+    def _explosion(self) -> TooManyStates:
         """Which fields multiply the states, and what to do."""
         variety = {
             field: len({met & mask for met, _ in self.seen})
@@ -244,10 +244,14 @@ class _Explorer:
         if repeats:
             causes.append(f"that each of these may or may not have run: {_some(repeats)}")
         nodes = "the nodes that write and read them" if various else "these nodes"
-        return (
+        told = ", and ".join(causes)
+        return TooManyStates(
             f"graph {self.name!r} has more than {self.max_states:,} states; what multiplies them: "
-            f"{', and '.join(causes)}. Put {nodes} in graphs of their own, a few in each, and name "
-            "each graph here as one node; it hands on what all its walks leave behind"
+            f"{told}. Split {nodes} over several graphs of their own, a few in each, since all in "
+            "one are as many again, and name each graph here as one node. It hands on only what "
+            "every walk through it leaves behind: where a later node reads what just some of its "
+            "nodes write, let it end with a node that puts that into one field whichever ran",
+            told,
         )
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dataforge.errors import CallOutcome
 from dataforge.models.base import Reply
 from dataforge.run.trace import WalkEnd
 
-__all__ = ["CallEnded", "Event", "RunBegan", "Said", "WalkEnded", "Watch"]
+__all__ = ["CallEnded", "CallFailed", "Event", "RunBegan", "Said", "WalkEnded", "Watch"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,13 @@ class CallEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class CallFailed:
+    """An endpoint gave no reply; the call may be tried again."""
+
+    outcome: CallOutcome
+
+
+@dataclass(frozen=True, slots=True)
 class WalkEnded:
     """A walk ended and is on disk."""
 
@@ -50,5 +58,5 @@ class Said:
     text: str
 
 
-Event = RunBegan | CallEnded | WalkEnded | Said
+Event = RunBegan | CallEnded | CallFailed | WalkEnded | Said
 Watch = Callable[[Event], None]

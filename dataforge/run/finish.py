@@ -1,47 +1,39 @@
 """The corpus of a run, made from its logs: the same rows in the same order however they came about.
 
 Everything here can be made again at any time, so it is written whole and put in place in one step.
-Memory holds an offset a walk and the columns of the table at hand.
+Neither the walks nor what is known of them is held in memory.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from dataforge.corpus.record import Call, Sample, Turn
 from dataforge.errors import RunError
-from dataforge.run.journal import ChatEntry, read_entry
-from dataforge.run.log import parse, read_line, read_lines
+from dataforge.run.journal import ChatEntry, Entry
+from dataforge.run.log import parse, read_lines
+from dataforge.run.logs import JOURNAL, WALKS, Logs, part_names
+from dataforge.run.scratch import scratch
 from dataforge.run.trace import Outcome, WalkEnd
 
-__all__ = [
-    "CALLS",
-    "CORPUS",
-    "JOURNAL",
-    "WALKS",
-    "Ended",
-    "ended_walks",
-    "make_corpus",
-    "read_walk",
-]
+__all__ = ["CALLS", "CORPUS", "Ended", "EndedWalks", "ended_walks", "make_corpus"]
 
-JOURNAL = "calls.jsonl"
-WALKS = "walks.jsonl"
 CORPUS = "corpus.parquet"
 CALLS = "calls.parquet"
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Where a walk's end stands in the log of walks."""
+class Ended(NamedTuple):
+    """How a walk ended, and where that stands."""
 
+    part: str
+    """Folder of the log, within the run directory."""
     offset: int
+    """Byte of the log."""
     seed_id: str
     outcome: Outcome
     node: str
@@ -59,42 +51,74 @@ class _Head(BaseModel):
     reason: str
 
 
-def ended_walks(folder: Path, fingerprint: str) -> dict[str, Ended]:
-    """Walk id -> its latest end under this fingerprint."""
-    path = folder / WALKS
-    if not path.exists():
-        return {}
-    ended: dict[str, Ended] = {}
-    for offset, line in read_lines(path):
-        head = parse(_Head, line, str(path), offset)
-        if head.fingerprint == fingerprint:
-            node, reason = sys.intern(head.node), sys.intern(head.reason)
-            ended[head.id] = Ended(offset, head.seed_id, head.outcome, node, reason)
-    return ended
+class EndedWalks:
+    """Walk id -> its latest end, as logs of walks have it; kept on disk."""
+
+    def __init__(self, folder: Path, parts: Iterable[str], fingerprint: str) -> None:
+        """The ends under this fingerprint in those parts of a run directory that have logs."""
+        self._base = scratch(
+            "CREATE TABLE walk (id TEXT PRIMARY KEY, part, offset, seed, outcome, node, reason)"
+            " WITHOUT ROWID"
+        )
+        for part in parts:
+            path = folder / part / WALKS
+            for offset, line in read_lines(path) if path.exists() else ():
+                head = parse(_Head, line, str(path), offset)
+                if head.fingerprint == fingerprint:
+                    found = (head.seed_id, head.outcome, head.node, head.reason)
+                    row = (head.id, part, offset, *found)
+                    self._base.execute(
+                        "INSERT OR REPLACE INTO walk VALUES (?, ?, ?, ?, ?, ?, ?)", row
+                    )
+
+    def __len__(self) -> int:
+        (count,) = self._base.execute("SELECT COUNT(*) FROM walk").fetchone()
+        return int(count)
+
+    def get(self, name: str) -> Ended | None:
+        """How the walk of an id ended, or None."""
+        row = self._base.execute(f"SELECT {_ENDED} FROM walk WHERE id = ?", (name,)).fetchone()
+        return None if row is None else Ended(*row)
+
+    def items(self, outcome: Outcome | None = None) -> Iterator[tuple[str, Ended]]:
+        """Every walk that ended so, or at all, by id."""
+        asked = f"SELECT id, {_ENDED} FROM walk WHERE ? IN (outcome, '') ORDER BY id"
+        for name, *ended in self._base.execute(asked, (outcome or "",)):
+            yield name, Ended(*ended)
+
+    def named(self, name: str) -> list[str]:
+        """Ids that begin with `name`, and those of walks from the seed of that id."""
+        asked = "SELECT id FROM walk WHERE substr(id, 1, ?) = ? OR seed = ? ORDER BY id"
+        return [found for (found,) in self._base.execute(asked, (len(name), name, name))]
 
 
-def make_corpus(folder: Path, ends: Sequence[Ended]) -> None:
-    """Writes `corpus.parquet` and `calls.parquet` of the accepted among `ends`, in their order."""
+_ENDED = "part, offset, seed, outcome, node, reason"
+
+
+def ended_walks(folder: Path, fingerprint: str) -> EndedWalks:
+    """How the walks of a run directory ended under this fingerprint."""
+    return EndedWalks(folder, part_names(folder), fingerprint)
+
+
+def make_corpus(folder: Path, ends: Callable[[], Iterable[Ended]]) -> None:
+    """Writes `corpus.parquet` and `calls.parquet` of the accepted among `ends`, in their order.
+
+    `ends` is gone through twice.
+    """
     # polars is slow to import and needed here alone.
     from dataforge.corpus.store import write_calls, write_samples
 
-    accepted = [end.offset for end in ends if end.outcome == "accepted"]
-    with (folder / WALKS).open("rb") as walks, (folder / JOURNAL).open("rb") as journal:
-        write_samples(folder / CORPUS, (_sample(walk) for walk in _walks(walks, accepted)))
+    def accepted() -> Iterator[tuple[str, WalkEnd]]:
+        for end in ends():
+            if end.outcome == "accepted":
+                yield end.part, logs.walk(end.part, end.offset)
+
+    with Logs(folder) as logs:
+        write_samples(folder / CORPUS, (_sample(walk) for _, walk in accepted()))
         write_calls(
             folder / CALLS,
-            (call for walk in _walks(walks, accepted) for call in _calls(walk, journal)),
+            (call for part, walk in accepted() for call in _calls(walk, partial(logs.call, part))),
         )
-
-
-def read_walk(file: BinaryIO, offset: int) -> WalkEnd:
-    """The walk's end at an offset of an open log of walks."""
-    return parse(WalkEnd, read_line(file, offset), file.name, offset)
-
-
-def _walks(file: BinaryIO, offsets: Iterable[int]) -> Iterator[WalkEnd]:
-    for offset in offsets:
-        yield read_walk(file, offset)
 
 
 def _sample(walk: WalkEnd) -> Sample:
@@ -109,14 +133,14 @@ def _sample(walk: WalkEnd) -> Sample:
     )
 
 
-def _calls(walk: WalkEnd, journal: BinaryIO) -> Iterator[Call]:
+def _calls(walk: WalkEnd, read: Callable[[int], Entry]) -> Iterator[Call]:
     number = 0
     for attempt in walk.attempts:
         for _, offset in sorted(attempt.calls.items()):
-            entry = read_entry(journal, offset)
+            entry = read(offset)
             if entry.walk_id != walk.id:
                 raise RunError(
-                    f"{journal.name}: byte {offset} belongs to another walk than {walk.id}; "
+                    f"{JOURNAL}: byte {offset} belongs to another walk than {walk.id}; "
                     "the file was changed by hand"
                 )
             if not isinstance(entry, ChatEntry):

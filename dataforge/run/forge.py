@@ -1,13 +1,11 @@
 """A run: seeds in, a corpus out, in one directory that any sitting of the same command continues.
 
-Two limits are kept apart: `concurrency` bounds the walks in memory, and each transport's lane
-bounds its calls. Walks are begun lazily, so memory follows what is in flight, and end one by one on
-disk.
-One process and one event loop do all of it; spreading a run over machines is not done here.
+This process plans the walks, has a crew make them, itself by default, and makes the tables of what
+is then on disk.
 
 A run directory: `run.json` (what it was begun with), `lock`, `calls.jsonl` (the journal),
 `walks.jsonl` (one line an ended walk), and, made from those, `corpus.parquet`, `calls.parquet`,
-`report.json`, `report.md`.
+`report.json`, `report.md`. Where a crew of several made it, `parts/` holds the two logs of each.
 """
 
 from __future__ import annotations
@@ -15,99 +13,46 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-from dataforge.errors import DataForgeError, FatalModelError, RunError, UsageError
-from dataforge.models.text import clean
-from dataforge.plan.graph import Graph
-from dataforge.plan.route import Route
+from dataforge.errors import DataForgeError
 from dataforge.run.aim import Aim
-from dataforge.run.budget import NO_BUDGET, Budget
-from dataforge.run.events import Event, RunBegan, Said, WalkEnded, Watch
-from dataforge.run.finish import JOURNAL, WALKS, Ended, ended_walks, make_corpus
-from dataforge.run.halt import Halt, Stopped
-from dataforge.run.journal import Journal
-from dataforge.run.lane import Lane
+from dataforge.run.events import Event, RunBegan, Watch
+from dataforge.run.finish import Ended, ended_walks, make_corpus
+from dataforge.run.halt import Halt
 from dataforge.run.lock import hold
-from dataforge.run.log import Log
 from dataforge.run.manifest import Manifest, settle
-from dataforge.run.policy import Policy, policy
+from dataforge.run.order import Order, check_order
 from dataforge.run.report import Report, make_report, write_report
-from dataforge.run.roles import OpenModel, Role, check_roles
-from dataforge.run.sampling import Draws
-from dataforge.run.schedule import Planned, plan_walks, walk_id
-from dataforge.run.seed import Seed, twins
-from dataforge.run.state import entry
+from dataforge.run.schedule import Plan
+from dataforge.run.shift import Alone
+from dataforge.run.sitting import Crew, Sitting
 from dataforge.run.tally import Tally, conserve
-from dataforge.run.trace import WalkEnd
-from dataforge.run.walk import Ground, Walk
+from dataforge.run.trace import Outcome
 from dataforge.run.weights import check_weights
 
 __all__ = ["Order", "forge"]
 
-SEEDS = "seeds"
-"""The node that a walk is counted under when its passage is another seed's."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What is to be made, and how."""
-
-    graph: Graph
-    """Promises `messages` at its target."""
-    players: Mapping[str, Role]
-    """Role -> who plays it, for every role of the graph."""
-    seeds: Sequence[Seed]
-    seeds_path: str
-    """Where they came from, for the record."""
-    walks: int
-    """How many walks in all, at most; spread over the seeds by `run_seed`."""
-    accept: int | None = None
-    """Make no more walks than it takes to have so many accepted; None: all of them."""
-    run_seed: int = 0
-    policy: Policy = "uniform"
-    """By which rule walks are chosen."""
-    budget: Budget = NO_BUDGET
-    """What this sitting may spend."""
-    concurrency: int = 8
-    """Most walks in flight at once; changes nothing of what is made."""
-    allow_shared_weights: bool = False
-    """Let a judge judge its own weights' output, on the record."""
-    accept_changes: bool = False
-    """Go on in a directory begun with other inputs, walking again what they change."""
-    judge_card: str = ""
-    """What is known of the judge, for the report."""
-    skipped_seeds: Sequence[str] = ()
-    """Lines that could not be read, for the report."""
-
-
-async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
+async def forge(
+    order: Order, folder: Path, watch: Watch, halt: Halt, crew: Crew | None = None
+) -> Report:
     """Makes or continues the run in `folder` until it is done or `halt` asks to stop.
 
     Whatever ends it, all that was finished is on disk and the tables hold it. Raises what stopped
     it: FatalModelError, RunError; and before any call UsageError, SharedWeights, RunLocked,
     RunMismatch.
     """
-    _check(order)
+    check_order(order)
     overrides = check_weights(order.graph, order.players, order.allow_shared_weights)
+    crew = crew or Alone()
     with hold(folder):
-        manifest = Manifest.of(
-            order.graph,
-            order.players,
-            order.seeds,
-            seeds_path=order.seeds_path,
-            run_seed=order.run_seed,
-            policy=order.policy,
-            walks=order.walks,
-            overrides=overrides,
-        )
+        manifest = Manifest.of(order, overrides, crew.part_walks)
         manifest = settle(folder, manifest, order.accept_changes)
         try:
-            report = await _Sitting(order, folder, manifest, watch, halt).go()
+            report = await _Forge(order, folder, manifest, watch, halt, crew).go()
         except (DataForgeError, OSError) as error:
             # A disk that filled refuses the tables too; what stopped the run says it better.
             if halt.cause is None or halt.cause is error:
@@ -118,47 +63,41 @@ async def forge(order: Order, folder: Path, watch: Watch, halt: Halt) -> Report:
     return report
 
 
-class _Due(NamedTuple):
-    """A walk to make."""
-
-    place: int
-    """In the plan, from 0."""
-    planned: Planned
-    name: str
-    route: Route
-
-
-class _Sitting:
-    """One process's turn at a run."""
-
+class _Forge:
     def __init__(
-        self, order: Order, folder: Path, manifest: Manifest, watch: Watch, halt: Halt
+        self,
+        order: Order,
+        folder: Path,
+        manifest: Manifest,
+        watch: Watch,
+        halt: Halt,
+        crew: Crew,
     ) -> None:
         self._order = order
-        self._folder = folder
-        self._manifest = manifest
-        self._watch = watch
         self._halt = halt
+        self._watch = watch
+        self._crew = crew
         self._tally = Tally()
-        self._twins = twins(order.seeds)
-        self._aim = Aim(order.accept)
+        self._sitting = Sitting(
+            order=order,
+            folder=folder,
+            manifest=manifest,
+            plan=Plan(order.seeds.ids(), order.walks, order.run_seed),
+            aim=Aim(order.accept),
+            watch=self._see,
+            halt=halt,
+        )
 
     async def go(self) -> Report:
         began = time.monotonic()
-        walks = Log.open(self._folder / WALKS)
-        before = ended_walks(self._folder, self._manifest.fingerprint)
-        kept = {name: end for name, end in before.items() if end.outcome != "failed"}
-        journal = Journal.open(self._folder / JOURNAL, lambda name: name not in kept)
-        self._tell(walks, journal.log, kept)
+        earlier = self._on_disk()
+        self._see(RunBegan(self._order.walks, earlier["accepted"], earlier["rejected"]))
         clock = self._clock()
         try:
-            await self._walk_all(walks, journal, kept)
-            await journal.settled()
+            await self._crew.walk(self._sitting)
         finally:
             clock.cancel()
-            await journal.close()
-            await walks.close()
-        self._tell_watcher(Said("writing the corpus"))
+        self._sitting.say("writing the corpus")
         return self._finish(time.monotonic() - began)
 
     def _clock(self) -> asyncio.TimerHandle:
@@ -171,139 +110,45 @@ class _Sitting:
             timer.cancel()
         return timer
 
-    def _tell(self, walks: Log, calls: Log, kept: Mapping[str, Ended]) -> None:
-        ended = Counter(kept[name].outcome for _, name in self._planned() if name in kept)
-        self._tell_watcher(RunBegan(self._order.walks, ended["accepted"], ended["rejected"]))
-        for log in (walks, calls):
-            if log.cut:
-                cut = f"{log.path.name}: cut {log.cut} bytes of a line left half-written"
-                self._tell_watcher(Said(cut))
-            if log.damaged:
-                passed = f"{log.path.name}: passed over {log.damaged} damaged lines"
-                self._tell_watcher(Said(passed))
-
-    async def _walk_all(self, walks: Log, journal: Journal, kept: Mapping[str, Ended]) -> None:
-        ground = Ground(
-            graph=self._order.graph,
-            fingerprint=self._manifest.fingerprint,
-            players=self._order.players,
-            lanes=_lanes(self._order.players, self._halt),
-            journal=journal,
-            halt=self._halt,
-            watch=self._tell_watcher,
-        )
-        todo = self._todo(kept)
-        workers = min(self._order.concurrency, self._order.walks)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(self._work(ground, walks, todo))
-
-    def _todo(self, kept: Mapping[str, Ended]) -> Iterator[_Due]:
-        """The walks to make, until enough are accepted."""
-        routes = policy(self._order.policy, self._order.graph)
-        for place, (planned, name) in enumerate(self._planned()):
-            if self._aim.reached:
-                return
-            if name in kept:
-                self._aim.see(place, kept[name].outcome)
-            else:
-                seed = self._order.seeds[planned.seed]
-                draws = Draws(self._order.run_seed, seed.id, planned.walk)
-                yield _Due(place, planned, name, routes(draws, place))
-
-    async def _work(self, ground: Ground, walks: Log, todo: Iterator[_Due]) -> None:
-        for place, planned, name, route in todo:
-            if self._halt.asked:
-                return
-            try:
-                end = await self._walk(ground, planned, name, route)
-                await walks.append(end.model_dump_json().encode())
-            except Stopped:
-                return
-            except (FatalModelError, RunError) as error:
-                self._halt.stop(error)
-                return
-            self._aim.see(place, end.outcome)
-            self._tell_watcher(WalkEnded(end))
-
-    async def _walk(self, ground: Ground, planned: Planned, name: str, route: Route) -> WalkEnd:
-        seed = self._order.seeds[planned.seed]
-        passage = clean(seed.passage)
-        twin = self._twins.get(planned.seed)
-        if twin is not None:
-            return WalkEnd(
-                id=name,
-                fingerprint=ground.fingerprint,
-                seed_id=clean(seed.id),
-                walk=planned.walk,
-                passage=passage,
-                outcome="rejected",
-                node=SEEDS,
-                reason="same passage as an earlier seed",
-                detail=clean(f"same passage as seed {twin}"),
-            )
-        fields = {name: clean(value) for name, value in seed.meta.items()} | {"passage": passage}
-        draws = Draws(self._order.run_seed, seed.id, planned.walk)
-        walk = Walk(ground, name, draws, passage, route)
-        return await walk.make(entry(ground.graph.preconditions, fields))
-
-    def _planned(self) -> Iterator[tuple[Planned, str]]:
-        order, graph = self._order, self._order.graph.name
-        ids = [seed.id for seed in order.seeds]
-        for planned in plan_walks(ids, order.walks, order.run_seed):
-            yield planned, walk_id(graph, order.run_seed, ids[planned.seed], planned.walk)
-
-    def _tell_watcher(self, event: Event) -> None:
+    def _see(self, event: Event) -> None:
         self._tally.see(event)
         if passed := self._order.budget.passed(self._tally):
             self._halt.stop(why=passed)
         self._watch(event)
 
+    def _on_disk(self) -> Counter[Outcome]:
+        """How many walks of the plan ended how."""
+        sitting = self._sitting
+        ended = ended_walks(sitting.folder, sitting.manifest.fingerprint)
+        return Counter(end.outcome for end in sitting.ends(ended.get, sitting.plan))
+
     def _finish(self, seconds: float) -> Report:
-        ended = ended_walks(self._folder, self._manifest.fingerprint)
-        planned = list(self._planned())
-        on_disk = Counter(ended[name].outcome for _, name in planned if name in ended)
-        reached = self._aim.reached
+        sitting, order = self._sitting, self._order
+        ended = ended_walks(sitting.folder, sitting.manifest.fingerprint)
+        on_disk = Counter(end.outcome for end in sitting.ends(ended.get, sitting.plan))
+        reached = sitting.aim.reached
+        if self._crew.part_walks:
+            # What others saw and died before telling is on disk all the same.
+            self._tally.recount(on_disk)
         pending = conserve(self._tally, on_disk, self._halt.asked or reached)
-        counted = planned[: self._aim.length]
-        in_order = sorted(counted, key=lambda each: (each[0].seed, each[0].walk))
-        ends = [ended[name] for _, name in in_order if name in ended]
-        make_corpus(self._folder, ends)
+        walks = sitting.aim.length or order.walks
+
+        def ends() -> Iterator[Ended]:
+            return sitting.ends(ended.get, sitting.plan.by_seed(walks))
+
+        make_corpus(sitting.folder, ends)
         report = make_report(
-            self._folder,
-            self._manifest,
-            ends,
+            sitting.folder,
+            sitting.manifest,
+            Counter((end.outcome, end.node, end.reason) for end in ends()),
             self._tally,
-            walks=len(counted),
+            walks=walks,
             pending=0 if reached else pending,
             stopped="" if reached else self._halt.why,
             seconds=seconds,
-            judge_card=self._order.judge_card,
-            skipped_seeds=self._order.skipped_seeds,
+            judge_card=order.judge_card,
+            skipped_seeds=order.skipped_seeds,
+            skipped_count=order.skipped_count,
         )
-        write_report(report, self._folder)
+        write_report(report, sitting.folder)
         return report
-
-
-def _check(order: Order) -> None:
-    check_roles(order.graph.roles, order.players)
-    promised = order.graph.postconditions.get("messages")
-    if promised is None or promised.maybe:
-        raise UsageError(
-            f"graph {order.graph.name} does not promise `messages` at its target, and a run makes "
-            "samples of them: end it with a node that writes them, such as sample/chat"
-        )
-    if not order.seeds:
-        raise UsageError(f"{order.seeds_path}: no seed to walk from")
-    if order.walks < 1 or order.concurrency < 1:
-        raise UsageError("a run needs at least 1 walk and a concurrency of at least 1")
-
-
-def _lanes(players: Mapping[str, Role], halt: Halt) -> dict[str, Lane]:
-    """Role -> lane; roles on one transport share its lane, and so its limit."""
-    lanes: dict[int, Lane] = {}
-    return {
-        role: lanes.setdefault(id(player.transport), Lane(player.transport, halt))
-        for role, player in players.items()
-        if isinstance(player, OpenModel)
-    }

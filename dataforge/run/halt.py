@@ -29,6 +29,7 @@ class Halt:
         """What asked it to stop, in words, where that was a budget."""
         self._sleep = sleep
         self._asked = asyncio.Event()
+        self._listeners: list[Callable[[], None]] = []
 
     @property
     def asked(self) -> bool:
@@ -42,6 +43,12 @@ class Halt:
         if self.cause is None:
             self.cause = cause
         self._asked.set()
+        for listener in self._listeners:
+            listener()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Has `listener` called whenever stopping is asked for."""
+        self._listeners.append(listener)
 
     def check(self) -> None:
         """Raises `Stopped` once stopping was asked for."""

@@ -1,68 +1,110 @@
-"""The queue in front of one transport: how many calls at once, and what a failure costs.
+"""The queue of a role's calls, in front of the endpoints that serve its model.
 
-A lane finds out how wide it may be. It opens with a few calls, widens as they are answered, and
-halves when the endpoint says to slow down: once for a whole burst of refusals, with one pause that
-all its calls share, so that a hundred calls refused together cost one step back and not a hundred.
-After that it widens slowly (additive increase, multiplicative decrease: Chiu and Jain, 1989). A
-rate limit never counts against a call and is tried again for as long as the endpoint keeps serving
-anyone; other failures that may pass are waited out with no slot held, a few times a call.
-
-Of those waiting, the call of the walk nearest to its end goes first, so that walks end and what
-they hold is let go. It does not spread calls over several endpoints.
+Each call goes to a worker that has room: the least loaded for its weight, and not the one that has
+just failed it. Of those waiting, the call of the walk nearest to its end goes first, so that walks
+end and what they hold is let go. A rate limit never counts against a call and is tried again for as
+long as anyone is served; other failures that may pass are waited out with no slot held, a few times
+a call, or tried elsewhere at once. Workers may join and leave at any time: one that leaves is asked
+nothing more and finishes what it has. How wide an endpoint is and whether it is up, its gate knows.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from typing import NoReturn
 
-from dataforge.errors import (
-    ContextOverflow,
-    FatalModelError,
-    RateLimited,
-    RequestRefused,
-    TransientModelError,
-)
+from dataforge.errors import FatalModelError, ModelError, RateLimited
 from dataforge.models.base import Message, Params, Reply, Transport
-from dataforge.run.halt import Halt, Stopped
+from dataforge.run.events import CallFailed, Said, Watch
+from dataforge.run.gate import Gate, spread
+from dataforge.run.halt import Halt
+from dataforge.run.outcome import AGAIN
 
-__all__ = ["OPENING", "PATIENCE", "TRIES", "Lane"]
+__all__ = ["TRIES", "Lane", "Worker"]
 
 TRIES = 6
 """How often a call may fail in a way that may pass before its walk fails."""
 
-PATIENCE = 900.0
-"""Seconds a lane has waited on rate limits, with no answer to any call, before the run stops."""
+_came = count()
+"""Tells which call came first, over all lanes."""
 
-OPENING = 8
-"""Calls at once that a lane begins with, where its transport takes as many."""
+_NOBODY = (1 << 62, 0)
 
-_BASE = 0.5
-_LONGEST = 60.0
+
+@dataclass(eq=False, slots=True)
+class Worker:
+    """One way to reach a lane's model."""
+
+    transport: Transport
+    gate: Gate
+    """Shared with the other workers at the same endpoint."""
+    weight: float = 1.0
+    """Its share of the calls, beside the others of its lane; > 0."""
+    flying: int = field(default=0, init=False)
+    """Its calls in flight."""
+    idle: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    """Set while it has no call in flight."""
+
+    def __post_init__(self) -> None:
+        self.idle.set()
+
+    def take(self) -> None:
+        """A call goes to it."""
+        self.flying += 1
+        self.idle.clear()
+        self.gate.take()
+
+    def free(self) -> None:
+        """One of its calls has ended."""
+        self.flying -= 1
+        if not self.flying:
+            self.idle.set()
+        self.gate.free()
+
+
+@dataclass(slots=True)
+class _Waiting:
+    place: asyncio.Future[Worker | None]
+    failed_by: Worker | None
 
 
 class Lane:
-    """Calls of one transport, at most `transport.limit` at a time."""
+    """The calls of one model."""
 
-    def __init__(self, transport: Transport, halt: Halt) -> None:
-        self.transport = transport
-        self.width = float(max(1, min(transport.limit, OPENING)))
-        """Calls that may be in flight now, from 1 to the transport's limit; a part is not one."""
+    def __init__(self, weights: str, workers: Iterable[Worker], halt: Halt, watch: Watch) -> None:
+        """`watch` hears of calls that failed and of workers that are lost."""
+        self.weights = weights
+        """Identity of the weights, the same whoever serves them."""
+        self.workers: list[Worker] = []
+        """Those that may be asked."""
         self._halt = halt
-        self._flying = 0
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._came = count()
-        self._cooling: asyncio.Task[None] | None = None
-        self._bursts = 0
-        """Bursts of rate limits so far; a call refused in one it began before is part of that."""
-        self._in_a_row = 0
-        """Bursts since anyone was served."""
-        self._waited = 0.0
-        """Seconds of pauses since anyone was served."""
+        self._watch = watch
+        self._waiting: list[tuple[int, int, _Waiting]] = []
+        for worker in workers:
+            self.join(worker)
+        halt.listen(self.admit)
+
+    def join(self, worker: Worker) -> None:
+        """Asks a worker too from now on."""
+        self.workers.append(worker)
+        if self not in worker.gate.queues:
+            worker.gate.queues.append(self)
+        self.admit()
+
+    async def leave(self, worker: Worker) -> None:
+        """Asks a worker nothing more; returns once its calls in flight have ended."""
+        if worker in self.workers:
+            self.workers.remove(worker)
+        if self in worker.gate.queues and all(
+            each.gate is not worker.gate for each in self.workers
+        ):
+            worker.gate.queues.remove(self)
+        await worker.idle.wait()
 
     async def complete(
         self,
@@ -75,104 +117,118 @@ class Lane:
 
         `left`: steps the walk has before it; the fewest go first. Raises TransientModelError after
         `TRIES` failures, ContextOverflow and RequestRefused at once, and FatalModelError, having
-        asked the run to stop, when no retry can help.
+        asked the run to stop, when no worker is left that a retry could help.
         """
         failures = limits = 0
+        failed_by: Worker | None = None
         while True:
-            await self._enter(left)
-            began, burst = time.monotonic(), self._bursts
+            worker = await self._enter(left, failed_by)
+            gate = worker.gate
+            began, burst = time.monotonic(), gate.bursts
             try:
                 self._halt.check()
-                reply = await self.transport.complete(messages, params)
-            except RateLimited as error:
-                limits += 1
-                self._slow_down(error, burst, jitter(failures + limits))
-                continue
-            except TransientModelError:
+                reply = await worker.transport.complete(messages, params)
+            except ModelError as error:
+                self._watch(CallFailed(error.outcome))
+                again = AGAIN[error.outcome]
+                if again == "no":
+                    # An answer all the same: the endpoint serves.
+                    gate.served()
+                    raise
+                if again == "stop":
+                    self._lose(worker, error)
+                    continue
+                failed_by = worker
+                if again == "always":
+                    limits += 1
+                    if burst == gate.bursts:
+                        self._lose_patience(worker, error)
+                    wait = error.retry_after if isinstance(error, RateLimited) else None
+                    gate.limited(wait, burst, jitter(failures + limits))
+                    continue
                 failures += 1
+                if gate.down:
+                    self._lose_patience(worker, error)
+                gate.failed(jitter(failures + limits))
                 if failures >= TRIES:
                     raise
-            except (ContextOverflow, RequestRefused):
-                # An answer all the same: the endpoint serves.
-                self._served()
-                raise
-            except FatalModelError as error:
-                self._stop(error)
             else:
-                self._served()
+                gate.served()
                 return reply, time.monotonic() - began
             finally:
-                self._flying -= 1
-                self._admit()
-            await self._halt.pause(_spread(failures, jitter(failures + limits)))
+                worker.free()
+            if not self._another(worker):
+                await self._halt.pause(spread(failures, jitter(failures + limits)))
 
-    async def _enter(self, left: int) -> None:
-        """Waits for a slot and takes it."""
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heappush(self._waiting, (left, next(self._came), place))
-        self._admit()
+    @property
+    def first(self) -> tuple[int, int]:
+        """What ranks the call to go next."""
+        return self._waiting[0][:2] if self._waiting else _NOBODY
+
+    def admit(self) -> None:
+        """Gives those waiting to workers with room; all of them at a stop, to hear of it."""
+        while self._waiting:
+            waiting = self._waiting[0][2]
+            worker = self._pick(waiting.failed_by)
+            if worker is None and not self._halt.asked:
+                return
+            heappop(self._waiting)
+            if not waiting.place.done():
+                if worker is not None:
+                    worker.take()
+                waiting.place.set_result(worker)
+
+    async def _enter(self, left: int, failed_by: Worker | None) -> Worker:
+        """Waits for a worker with room and takes a slot of it."""
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), failed_by)
+        heappush(self._waiting, (left, next(_came), waiting))
+        self.admit()
         try:
-            await place
+            worker = await waiting.place
         except asyncio.CancelledError:
-            if not place.cancelled():
-                self._flying -= 1
-                self._admit()
+            if not waiting.place.cancelled() and (worker := waiting.place.result()):
+                worker.free()
             raise
+        if worker is None:
+            self._halt.check()
+            raise AssertionError("sent home while the run goes on")
+        return worker
 
-    def _admit(self) -> None:
-        """Gives free slots to those waiting; while it cools, only to send them home at a stop."""
-        while self._waiting and (self._halt.asked or self._may_fly()):
-            _, _, place = heappop(self._waiting)
-            if not place.done():
-                self._flying += 1
-                place.set_result(None)
+    def _pick(self, failed_by: Worker | None) -> Worker | None:
+        """The worker for the next call, by its load; None while none has room."""
+        able = [worker for worker in self.workers if worker.gate.open]
+        if failed_by is not None and self._another(failed_by):
+            able = [worker for worker in able if worker is not failed_by]
+        return min(able, key=_load, default=None)
 
-    def _may_fly(self) -> bool:
-        return self._cooling is None and self._flying < int(self.width)
+    def _another(self, failed: Worker) -> bool:
+        """Whether there is another worker to try that is up."""
+        return any(each is not failed and not each.gate.down for each in self.workers)
 
-    def _served(self) -> None:
-        """Widens the lane where it was full: at once at first, slowly after a rate limit."""
-        if self._flying >= int(self.width):
-            step = 1.0 / self.width if self._bursts else 1.0
-            self.width = min(self.width + step, float(max(1, self.transport.limit)))
-        self._in_a_row, self._waited = 0, 0.0
+    def _lose_patience(self, worker: Worker, error: ModelError) -> None:
+        """Stops the run when no worker has served anyone for too long."""
+        if all(each.gate.given_up for each in self.workers) and worker.gate.given_up:
+            self._stop(_worn_out(error, worker.gate.waited))
 
-    def _slow_down(self, error: RateLimited, burst: int, jitter: float) -> None:
-        """Halves the lane and pauses it, once for all calls refused in one burst."""
-        if burst != self._bursts:
-            return
-        if self._waited >= PATIENCE:
-            self._stop(_worn_out(error, self._waited))
-        self._bursts += 1
-        self._in_a_row += 1
-        self.width = max(1.0, self.width / 2)
-        wait = _spread(self._in_a_row, jitter) + (error.retry_after or 0.0)
-        self._waited += wait
-        self._cooling = asyncio.create_task(self._cool(wait, self._cooling))
+    def _lose(self, worker: Worker, error: ModelError) -> None:
+        """Goes on without a worker that can serve nobody; stops the run if it was the last."""
+        rest = [each for each in self.workers if each is not worker]
+        if not rest:
+            self._stop(error)
+        if worker in self.workers:
+            self.workers = rest
+            self._watch(Said(f"a worker is left out from now on: {error}"))
 
-    async def _cool(self, wait: float, before: asyncio.Task[None] | None) -> None:
-        try:
-            if before is not None:
-                await before
-            await self._halt.pause(wait)
-        except Stopped:
-            # Those waiting are let in to hear it themselves.
-            pass
-        finally:
-            if self._cooling is asyncio.current_task():
-                self._cooling = None
-            self._admit()
-
-    def _stop(self, error: FatalModelError) -> NoReturn:
+    def _stop(self, error: ModelError) -> NoReturn:
         self._halt.stop(error)
         raise error
 
 
-def _spread(tries: int, jitter: float) -> float:
-    return min(_LONGEST, _BASE * 2.0 ** min(tries - 1, 10)) * (0.5 + jitter / 2)
+def _load(worker: Worker) -> float:
+    return (worker.flying + 1) / worker.weight
 
 
-def _worn_out(error: RateLimited, waited: float) -> FatalModelError:
+def _worn_out(error: ModelError, waited: float) -> FatalModelError:
     return FatalModelError(
         f"{error}; no call was served in {waited / 60:.0f} minutes of waiting. "
         "Give the same command again later: it repeats no finished call"

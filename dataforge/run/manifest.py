@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -19,10 +19,9 @@ from dataforge.corpus.atomic import replace_file
 from dataforge.errors import InputError, RunError, RunMismatch
 from dataforge.models.text import clean
 from dataforge.plan.action import leaves
-from dataforge.plan.graph import Graph
+from dataforge.run.order import Order
 from dataforge.run.policy import Policy
 from dataforge.run.roles import OpenJudge, Role
-from dataforge.run.seed import Seed, digest_seeds
 
 __all__ = ["Manifest", "RoleMark", "load_manifest", "settle"]
 
@@ -63,6 +62,8 @@ class Manifest(BaseModel):
     seeds_digest: str
     walks: int
     """How many are asked for, by the latest command."""
+    part_walks: int = 0
+    """Most walks to a part of the directory, where a crew made it; 0 where it is undivided."""
     overrides: tuple[str, ...] = ()
     """Rules the user set aside."""
     changes: tuple[str, ...] = ()
@@ -76,31 +77,21 @@ class Manifest(BaseModel):
         return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
 
     @classmethod
-    def of(
-        cls,
-        graph: Graph,
-        players: Mapping[str, Role],
-        seeds: Iterable[Seed],
-        *,
-        seeds_path: str,
-        run_seed: int,
-        policy: Policy,
-        walks: int,
-        overrides: tuple[str, ...],
-    ) -> Manifest:
+    def of(cls, order: Order, overrides: tuple[str, ...], part_walks: int) -> Manifest:
         """The manifest of a run about to begin."""
-        count, digest = digest_seeds(seeds)
+        graph, seeds = order.graph, order.seeds
         return cls(
             graph=graph.name,
             graph_digest=graph.digest,
             nodes={leaf.name: leaf.digest for leaf in leaves(graph)},
-            roles={role: _mark(players[role]) for role in sorted(graph.roles)},
-            run_seed=run_seed,
-            policy=policy,
-            seeds=clean(seeds_path),
-            seed_count=count,
-            seeds_digest=digest,
-            walks=walks,
+            roles={role: _mark(order.players[role]) for role in sorted(graph.roles)},
+            run_seed=order.run_seed,
+            policy=order.policy,
+            seeds=clean(seeds.path),
+            seed_count=len(seeds),
+            seeds_digest=seeds.digest,
+            walks=order.walks,
+            part_walks=part_walks,
             overrides=overrides,
         )
 
@@ -149,7 +140,19 @@ def settle(folder: Path, now: Manifest, accept_changes: bool) -> Manifest:
                 "changes; calls that stay the same are not repeated"
             )
         overrides = tuple(dict.fromkeys(was.overrides + now.overrides))
-        now = now.model_copy(update={"overrides": overrides, "changes": was.changes + tuple(found)})
+        if bool(was.part_walks) != bool(now.part_walks):
+            how = ("without --on", "with --on ray")
+            raise RunError(
+                f"{folder} was begun {how[bool(was.part_walks)]} and goes on only so; "
+                "give another directory with --out to begin anew"
+            )
+        now = now.model_copy(
+            update={
+                "part_walks": was.part_walks,
+                "overrides": overrides,
+                "changes": was.changes + tuple(found),
+            }
+        )
     elif any(path.name != "lock" and path.suffix != ".part" for path in folder.iterdir()):
         raise RunError(
             f"{folder} holds files and no run.json, so it is no run directory; "

@@ -7,14 +7,14 @@ sitting's, since adding up clocks of different machines means nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from dataforge.corpus.atomic import replace_file
-from dataforge.run.finish import JOURNAL, Ended
 from dataforge.run.log import parse, read_lines
+from dataforge.run.logs import JOURNAL, part_names
 from dataforge.run.manifest import Manifest, RoleMark
 from dataforge.run.tally import Tally
 from dataforge.run.trace import Outcome
@@ -81,7 +81,9 @@ class Report(BaseModel):
     overrides: tuple[str, ...]
     changes: tuple[str, ...]
     skipped_seeds: tuple[str, ...]
-    """Lines of the seeds that could not be used, with place and reason."""
+    """Lines of the seeds that could not be used, with place and reason; the first of many."""
+    skipped_count: int
+    """How many there were in all."""
 
     @property
     def calls(self) -> int:
@@ -113,11 +115,10 @@ class _Spent(BaseModel):
     reply: Reply | None = None
 
 
-def usage(journal: Path) -> tuple[Usage, ...]:
-    """What each node asked of each role, by node and role, from a journal."""
+def usage(folder: Path) -> tuple[Usage, ...]:
+    """What each node asked of each role, by node and role, from a run's journals."""
     sums: dict[tuple[str, str], list[float]] = {}
-    for offset, line in read_lines(journal):
-        spent = parse(_Spent, line, str(journal), offset)
+    for spent in _spent(folder):
         if spent.reply is not None:
             added = (1, spent.reply.tokens_in, spent.reply.tokens_out, spent.seconds)
             kept = sums.setdefault((spent.node, spent.role), [0, 0, 0, 0.0])
@@ -135,10 +136,17 @@ def usage(journal: Path) -> tuple[Usage, ...]:
     )
 
 
+def _spent(folder: Path) -> Iterator[_Spent]:
+    for part in part_names(folder):
+        journal = folder / part / JOURNAL
+        for offset, line in read_lines(journal) if journal.exists() else ():
+            yield parse(_Spent, line, str(journal), offset)
+
+
 def make_report(
     folder: Path,
     manifest: Manifest,
-    ends: Iterable[Ended],
+    ends: Counter[tuple[Outcome, str, str]],
     tally: Tally,
     *,
     walks: int,
@@ -147,11 +155,15 @@ def make_report(
     seconds: float,
     judge_card: str,
     skipped_seeds: Sequence[str],
+    skipped_count: int,
 ) -> Report:
-    """The report of the run in `folder` after a sitting of `seconds`."""
-    ends = list(ends)
-    outcomes = Counter(end.outcome for end in ends)
-    short = Counter((e.outcome, e.node, e.reason) for e in ends if e.outcome != "accepted")
+    """The report of the run in `folder` after a sitting of `seconds`.
+
+    `ends`: how many walks ended how, at which node and why.
+    """
+    outcomes: Counter[Outcome] = Counter()
+    for (outcome, _, _), count in ends.items():
+        outcomes[outcome] += count
     return Report(
         graph=manifest.graph,
         folder=str(folder),
@@ -164,19 +176,21 @@ def make_report(
         endings=tuple(
             Ending(outcome=outcome, node=node, reason=reason, count=count)
             for (outcome, node, reason), count in sorted(
-                short.items(), key=lambda each: (-each[1], each[0])
+                ends.items(), key=lambda each: (-each[1], each[0])
             )
+            if outcome != "accepted"
         ),
         new=tally.new,
         reused=tally.reused,
         tokens_per_s=tally.tokens_out / seconds if tally.new and seconds > 0 else None,
         seconds=seconds,
-        usage=usage(folder / JOURNAL),
+        usage=usage(folder),
         roles=manifest.roles,
         judge_card=judge_card,
         overrides=manifest.overrides,
         changes=manifest.changes,
         skipped_seeds=tuple(skipped_seeds),
+        skipped_count=skipped_count,
     )
 
 
@@ -235,11 +249,11 @@ def _markdown(report: Report) -> str:
     if report.overrides or report.changes:
         lines += ["", "## Rules set aside and changes accepted", ""]
         lines += [f"- {line}" for line in report.overrides + report.changes]
-    if report.skipped_seeds:
-        lines += ["", f"## Seeds that could not be used: {len(report.skipped_seeds):,}", ""]
+    if report.skipped_count:
+        lines += ["", f"## Seeds that could not be used: {report.skipped_count:,}", ""]
         lines += [f"- {line}" for line in report.skipped_seeds[:_SKIPPED_SHOWN]]
-        if len(report.skipped_seeds) > _SKIPPED_SHOWN:
-            lines.append("- … all of them are in report.json")
+        if report.skipped_count > _SKIPPED_SHOWN:
+            lines.append("- … more of them are in report.json")
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
 from typing import ClassVar, cast
 
@@ -31,11 +32,24 @@ from dataforge.run.sampling import Draws
 from dataforge.run.trace import Attempt
 from dataforge.verifiers.verdict import Verdict
 
-__all__ = ["Asking", "OpenJudge", "OpenModel", "Role", "bind", "check_roles"]
+__all__ = ["Asking", "OpenJudge", "OpenModel", "Role", "Served", "bind", "check_roles"]
 
 _JUDGE_PAUSE = 0.5
 _HEAT = 0.5
 """Temperature of a chat model that judges again, since a cold one may stumble the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One way to reach a model."""
+
+    transport: Transport
+    spec: str = ""
+    """As the user named it; empty for one that was made in code."""
+    address: str = ""
+    """Those with the same address share its limit; empty shares it with nobody."""
+    share: float = 1.0
+    """Of the calls, beside the others of its model; > 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +58,17 @@ class OpenModel:
 
     spec: str
     """As the user named it."""
-    transport: Transport
+    weights: str
+    """Identity of the weights."""
+    served: tuple[Served, ...]
+    """All over the same weights; none where the model is not to be asked in this process."""
+    workers: Path | None = None
+    """A file that lists who serves it from now on."""
 
-    @property
-    def weights(self) -> str:
-        """Identity of the weights."""
-        return self.transport.weights
+    @classmethod
+    def of(cls, spec: str, transport: Transport) -> OpenModel:
+        """A model with one transport."""
+        return cls(spec, transport.weights, (Served(transport, spec),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +148,23 @@ class _BoundModel:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: Mapping[str, object] | None = None,
+        n: int = 1,
+        tools: Sequence[Mapping[str, object]] = (),
+        logprobs: int | None = None,
     ) -> Reply:
         asking, attempt = self._asking, self._asking.attempt
-        messages = tuple(map(_cleaned, messages))
-        params = Params(temperature=temperature, top_p=top_p, max_tokens=max_tokens, schema=schema)
-        weights = self._lane.transport.weights
-        asked = {"messages": [_told(each) for each in messages], "params": _told(params)}
+        messages = tuple(each.cleaned() for each in messages)
+        params = Params(
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            schema=schema,
+            n=n,
+            tools=tuple(tools),
+            logprobs=logprobs,
+        ).cleaned()
+        weights = self._lane.weights
+        asked = {"messages": [each.told() for each in messages], "params": params.told()}
         name = asking.name(weights, asked)
         params = replace(params, seed=asking.seed(name))
         key = asking.key(name)
@@ -147,8 +177,7 @@ class _BoundModel:
                 reply, seconds = await self._lane.complete(
                     messages, params, asking.jitter(name), asking.left
                 )
-                text = clean(reply.text)
-                reply = reply if text is reply.text else replace(reply, text=text)
+                reply = reply.cleaned()
                 await asking.keep(
                     ChatEntry(
                         key=key,
@@ -273,16 +302,6 @@ def _written(verdict: Verdict) -> Verdict:
         scores={clean(name): score for name, score in verdict.scores.items()},
         verifier=clean(verdict.verifier),
     )
-
-
-def _cleaned(message: Message) -> Message:
-    content = clean(message.content)
-    return message if content is message.content else replace(message, content=content)
-
-
-def _told(asked: Message | Params) -> dict[str, object]:
-    """The fields of one part of a question; `asdict` would copy every text in it."""
-    return {name: getattr(asked, name) for name in asked.__slots__}
 
 
 def _now() -> str:

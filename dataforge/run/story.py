@@ -6,23 +6,31 @@ Reads without the lock, so a run can be looked at while it goes on; a walk is fo
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from dataforge.errors import InputError
-from dataforge.run.finish import JOURNAL, WALKS, ended_walks, read_walk
-from dataforge.run.journal import ChatEntry, Entry, read_entry
+from dataforge.models.base import Finish
+from dataforge.run.finish import ended_walks
+from dataforge.run.journal import ChatEntry, Entry
+from dataforge.run.logs import Logs
 from dataforge.run.manifest import load_manifest
 from dataforge.run.trace import Attempt, WalkEnd
 from dataforge.verifiers.verdict import Verdict
 
-__all__ = ["Story", "find_walk", "tell", "tell_data"]
+__all__ = ["Story", "find_walk", "stories", "tell", "tell_data"]
 
 _SHORT = 700
 _TAIL = 200
 _WIDTH = 100
 _SOME = 8
+_ENDED: Mapping[Finish, str] = {
+    "stop": "",
+    "length": ", cut at its limit",
+    "refused": ", withheld",
+    "tools": ", waiting for its tool calls",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,9 @@ def find_walk(folder: Path, name: str) -> Story:
     manifest = load_manifest(folder)
     ended = ended_walks(folder, manifest.fingerprint)
     walk_of_call, dash, number = name.rpartition("-")
-    if dash and number.isdigit() and walk_of_call in ended:
+    if dash and number.isdigit() and ended.get(walk_of_call):
         name = walk_of_call
-    found = [key for key, end in ended.items() if key.startswith(name) or end.seed_id == name]
+    found = ended.named(name)
     if not found:
         raise InputError(
             f"{folder}: no walk that has ended has an id that begins with {name!r}, nor a seed of "
@@ -55,11 +63,20 @@ def find_walk(folder: Path, name: str) -> Story:
     if len(found) > 1:
         some = ", ".join(found[:_SOME]) + (", …" if len(found) > _SOME else "")
         raise InputError(f"{name!r} means {len(found)} walks: {some}. Give one of these ids")
-    with (folder / WALKS).open("rb") as walks, (folder / JOURNAL).open("rb") as journal:
-        walk = read_walk(walks, ended[found[0]].offset)
-        offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
-        calls = {offset: read_entry(journal, offset) for offset in offsets}
-    return Story(walk, calls, {role: mark.spec for role, mark in manifest.roles.items()})
+    return next(stories(folder, found))
+
+
+def stories(folder: Path, ids: Iterable[str]) -> Iterator[Story]:
+    """The walks of these ids that have ended, in their order."""
+    manifest = load_manifest(folder)
+    ended = ended_walks(folder, manifest.fingerprint)
+    specs = {role: mark.spec for role, mark in manifest.roles.items()}
+    with Logs(folder) as logs:
+        for end in filter(None, map(ended.get, ids)):
+            walk = logs.walk(end.part, end.offset)
+            offsets = [offset for attempt in walk.attempts for offset in attempt.calls.values()]
+            calls = {offset: logs.call(end.part, offset) for offset in offsets}
+            yield Story(walk, calls, specs)
 
 
 def tell_data(story: Story) -> dict[str, object]:
@@ -120,10 +137,15 @@ def _call(entry: ChatEntry, full: bool) -> Iterator[str]:
     )
     for message in entry.messages:
         yield from _text(f"  {message.role}", message.content, full)
+    yield from _text("  reasoning", reply.reasoning, full)
     yield from _text("  reply", reply.text, full)
-    cut = ", cut at its limit" if reply.finish == "length" else ""
+    yield from _text("  withheld", reply.refusal, full)
+    for called in reply.tool_calls:
+        yield from _text("  tool call", f"{called.name} {called.arguments}", full)
+    for other in reply.others:
+        yield from _text("  other reply", other, full)
     yield (
-        f"  {reply.tokens_in} tokens in, {reply.tokens_out} out{cut}, "
+        f"  {reply.tokens_in} tokens in, {reply.tokens_out} out{_ENDED[reply.finish]}, "
         f"{entry.seconds:.2f} s, {entry.at}"
     )
 

@@ -46,6 +46,10 @@ class Tally:
                 self.tokens_in += event.reply.tokens_in
                 self.tokens_out += event.reply.tokens_out
 
+    def recount(self, on_disk: Counter[Outcome]) -> None:
+        """Takes over how many walks have ended in all from what is on disk."""
+        self.now = on_disk - self.earlier
+
     def ended(self, outcome: Outcome) -> int:
         """How many walks have ended this way, in this sitting or an earlier one."""
         return self.earlier[outcome] + self.now[outcome]

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from dataforge.corpus.record import Fact, Turn
+from dataforge.errors import CallOutcome
 from dataforge.verifiers.verdict import Verdict
 
 __all__ = ["Attempt", "Outcome", "WalkEnd"]
@@ -32,6 +33,8 @@ class Attempt:
     """
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     """Name of a judging within its attempt -> verdict."""
+    outcome: CallOutcome = "ok"
+    """What came of it."""
     unmet: str = ""
     """Why the attempt failed; empty when it did not."""
     superseded: bool = False

@@ -41,6 +41,7 @@ from dataforge.run.halt import Halt
 from dataforge.run.journal import Journal
 from dataforge.run.lane import Lane
 from dataforge.run.loop import run_loop
+from dataforge.run.outcome import AGAIN
 from dataforge.run.roles import Asking, Role, bind
 from dataforge.run.sampling import Draws
 from dataforge.run.state import Record, Rejected, after, entry
@@ -157,22 +158,27 @@ class Walk:
             try:
                 made = _kept(node, await node(taken, **self._given(node, attempt)))
             except (ContextOverflow, RequestRefused) as error:
-                # The same prompt will fare no better the next time.
-                attempt.unmet = clean(str(error))
-                raise Rejected(node.name, _declined(error), str(error)) from error
+                unmet = Unmet(_declined(error), str(error), error.outcome)
             except ValidationError as error:
                 unmet = _broken(node, error)
             except Unmet as error:
                 unmet = error
             else:
+                if _failed_by_judge(node, made):
+                    attempt.outcome = "judge-rejected"
                 if number < node.attempts and _undecided(node, made):
                     # The judge stumbled, not the answer: it is asked again about the same one.
+                    attempt.outcome = "unparsable"
                     attempt.unmet = "undecided"
                     attempt.superseded = True
                     continue
                 self._writers |= dict.fromkeys(node.postconditions, node.name)
                 return made
+            attempt.outcome = unmet.outcome
             attempt.unmet = clean(str(unmet))
+            if AGAIN[unmet.outcome] != "attempt":
+                # The same prompt will fare no better the next time.
+                break
             attempt.superseded = number < node.attempts
         raise Rejected(node.name, unmet.reason, unmet.detail)
 
@@ -185,7 +191,10 @@ class Walk:
                     f"the plan promised what the record does not hold: {error}"
                 ) from error
             # Nothing has run yet, so this is the gate that turns a seed away.
-            self._attempts.append(Attempt(node.name, step, 1, unmet=clean(str(error))))
+            turned_away = Attempt(
+                node.name, step, 1, outcome=error.outcome, unmet=clean(str(error))
+            )
+            self._attempts.append(turned_away)
             raise Rejected(node.name, error.reason, error.detail) from error
 
     def _given(self, node: Node[Struct, Struct], attempt: Attempt) -> dict[str, object]:
@@ -255,6 +264,10 @@ def _broken(node: Node[Struct, Struct], error: ValidationError) -> Unmet:
 
 def _undecided(node: Node[Struct, Struct], made: Record) -> bool:
     return node.judges is not None and made.get("verdict") == "undecided"
+
+
+def _failed_by_judge(node: Node[Struct, Struct], made: Record) -> bool:
+    return node.judges is not None and made.get("verdict") not in ("pass", None)
 
 
 def _declined(error: ContextOverflow | RequestRefused) -> str:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from dataforge.commands.app import COMMANDS, LazyCommands, main
 from dataforge.errors import InputError, RunError
+from tests.commands.small import dataforge, make_library
 
 HEAVY = (
     *("torch", "transformers", "polars", "aiohttp", "litellm", "xllamacpp"),
@@ -107,3 +108,50 @@ def test_the_version_is_told() -> None:
     result = CliRunner().invoke(main, ["--version"])
     assert result.exit_code == 0
     assert result.output.startswith("dataforge")
+
+
+@pytest.fixture(scope="module")
+def run_done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that ended, to export and pack; its library stands beside it."""
+    library = make_library(tmp_path_factory.mktemp("done") / "lib", seeds=2)
+    run = library.parent / "run"
+    done = dataforge("run", "small", "--library", library, "--walks", "2", "--out", run)
+    assert done.exit_code == 0, done.output
+    return run
+
+
+@pytest.mark.parametrize("place", ["file/x", "/proc/x", "long", "/proc/x/y"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("init", "{}"),
+        ("draw", "single_turn_qa", "--out", "{}.html"),
+        ("draw", "single_turn_qa", "--out", "{}/x.svg"),
+        ("plan", "--have", "passage", "--want", "answer", "--pddl", "{}"),
+        ("export", "RUN", "--to", "{}.jsonl"),
+        ("export", "RUN", "--to", "{}.parquet"),
+        ("pack", "RUN", "--out", "{}", "--tokenizer", "embedded"),
+        ("run", "small", "--library", "LIB", "--out", "{}"),
+        ("show", "--run", "{}"),
+        ("check", "--library", "{}"),
+    ],
+)
+def test_a_place_that_the_system_refuses_is_one_line_and_no_traceback(
+    tmp_path: Path, run_done: Path, command: tuple[str, ...], place: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    bad = "a" * 300 if place == "long" else place
+    path = str(tmp_path / bad)
+    named = {"RUN": str(run_done), "LIB": str(run_done.parent / "lib")}
+    result = dataforge(*(named.get(each, each.replace("{}", path)) for each in command))
+    assert result.exit_code in (1, 2), result.output
+    assert isinstance(result.exception, SystemExit)
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert Path(bad).parts[-1][:20] in last
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_an_error_of_the_system_that_names_no_file_stays_a_bug() -> None:
+    result = CliRunner().invoke(raising(OSError(5, "Input/output error")), ["demo"])
+    assert isinstance(result.exception, OSError)

@@ -134,3 +134,42 @@ def test_a_library_that_is_none_is_wrong_usage(tmp_path: Path) -> None:
     result = check(tmp_path, "summaries")
     assert result.exit_code == 2
     assert "holds no content" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ("embeded", "role 'writer': embeded: no such model; did you mean 'embedded'?"),
+        ("http://localhost:8000/v1", "role 'writer': http://localhost:8000/v1: name the model"),
+        ("code:likeness", "role 'writer': code:likeness: is a judge in code, which can play only"),
+        ("embedded?contxt=9", "role 'writer': embedded?contxt=9: there is no option 'contxt'"),
+    ],
+)
+def test_a_default_model_that_cannot_be_is_found(mine: Path, spec: str, said: str) -> None:
+    graph = mine / "graphs" / "summaries.toml"
+    graph.write_text(graph.read_text().replace('"embedded"', f'"{spec}"'))
+    result = check(mine, "summaries")
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "summaries: FAULTY: " in check(mine).output
+
+
+def test_a_default_judge_in_code_that_is_not_there_is_found(mine: Path) -> None:
+    graph = Path(__file__).parents[2] / "graphs" / "single_turn_qa.toml"
+    text = graph.read_text().replace('"code:likeness"', '"code:likness"')
+    (mine / "graphs" / "own.toml").write_text(text)
+    result = check(mine, "own")
+    assert result.exit_code == 2
+    assert "there is no judges/likness in mine" in result.stderr
+
+
+def test_it_is_said_that_a_nested_graph_counts_as_one_step(mine: Path) -> None:
+    outer = """
+source = { passage = { type = "str", min_len = 300, max_len = 4000 } }
+nodes = ["graph:summaries"]
+target = { messages = { type = "list[dict[str, str]]" } }
+"""
+    (mine / "graphs" / "outer.toml").write_text(outer)
+    said = check(mine, "outer").output
+    assert "walks   2, each of 3 nodes; all of summaries counts as one" in said
+    assert "counts as one" not in check(mine, "summaries").output

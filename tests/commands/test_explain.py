@@ -68,3 +68,16 @@ def test_two_graphs_that_hold_both_must_be_told_apart(mine: Path) -> None:
     result = explain(mine, "source", "pair")
     assert result.exit_code == 2
     assert "several graphs hold both: again, summaries; name one with --graph" in result.stderr
+
+
+def test_a_nested_graph_is_asked_about_as_a_graph_s_file_names_it(mine: Path) -> None:
+    outer = """
+source = { passage = { type = "str", min_len = 300, max_len = 4000 } }
+nodes = ["graph:summaries"]
+target = { messages = { type = "list[dict[str, str]]" } }
+"""
+    (mine / "graphs" / "outer.toml").write_text(outer)
+    for asked in (("graph:summaries", "target"), ("source", "graph:summaries")):
+        told = explain(mine, *asked, "--graph", "outer")
+        assert told.exit_code == 0, told.output
+        assert "an edge" in told.output

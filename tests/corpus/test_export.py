@@ -69,8 +69,11 @@ def test_messages_hold_samples_then_calls_without_superseded_ones(run: Path) -> 
     ]
 
 
-def test_cut_replies_are_there_for_the_asking_alone(run: Path) -> None:
-    write_calls(run / "calls.parquet", [call(0, False), call(1, False, "length")])
+@pytest.mark.parametrize("finish", ["length", "refused", "tools"])
+def test_replies_that_are_no_whole_answer_are_there_for_the_asking_alone(
+    run: Path, finish: str
+) -> None:
+    write_calls(run / "calls.parquet", [call(0, False), call(1, False, finish)])
     samples, calls, to = run / "corpus.parquet", run / "calls.parquet", run / "out.jsonl"
     assert export(samples, calls, to) == Exported(samples=1, calls=1)
     assert export(samples, calls, to, every_call=True) == Exported(samples=1, calls=2)

@@ -38,11 +38,22 @@ NOT_RUN: Mapping[str, str] = {
     "export OPENAI_API_KEY=…": _NETWORK,
     "dataforge run single_turn_qa --model answerer=openai/gpt-4o-mini": _NETWORK,
     "dataforge run single_turn_qa --model answerer=openai/gpt-4o-mini --out runs/hosted": _NETWORK,
+    "pip install --no-deps --require-hashes -r requirements-hosted.txt": _NETWORK,
+    "export ANTHROPIC_API_KEY=…": _NETWORK,
+    "dataforge run single_turn_qa --model 'answerer=anthropic:claude-opus-5?sampling=off' --out "
+    "runs/claude": _NETWORK,
+    "dataforge run single_turn_qa --model "
+    "'writer=https://example.org/v1#big?key_file=~/.keys/example' --out runs/keyed": _NETWORK,
     "dataforge run single_turn_qa --model 'answerer=http://localhost:8000/v1#qwen3-8b' --out "
     "runs/local": _NETWORK,
     "dataforge run single_turn_qa --model 'writer=https://example.org/v1#big?key_env=MY_KEY&limit=64'"
     " --out runs/keyed": _NETWORK,
     "dataforge run single_turn_qa --model judge=openai/gpt-4o-mini --out runs/strict": _NETWORK,
+    "dataforge run single_turn_qa --model 'answerer=http://a:8000/v1#qwen3-8b' --model "
+    "'answerer=http://b:8000/v1#qwen3-8b?share=2' --out runs/two": _NETWORK,
+    "dataforge run single_turn_qa --model answerer=workers:workers.txt --out "
+    "runs/elastic": _NETWORK,
+    "pip install -e '.[ray]'": _NETWORK,
     "dataforge run single_turn_qa --model judge=embedded --allow-shared-weights --out runs/own": (
         "takes minutes, and such a judge may pass nothing"
     ),
@@ -57,7 +68,12 @@ NOT_RUN: Mapping[str, str] = {
 
 REAL = ("docs/tutorial.md", "docs/how-to/models.md")
 """Pages followed with the models they name."""
-SLOW = (*REAL[:1], "docs/how-to/running.md", "docs/how-to/using-the-corpus.md")
+SLOW = (
+    *REAL[:1],
+    "docs/how-to/running.md",
+    "docs/how-to/scaling.md",
+    "docs/how-to/using-the-corpus.md",
+)
 """Pages that take more than some seconds: a model writes or is trained, or many commands."""
 
 

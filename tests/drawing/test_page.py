@@ -5,10 +5,12 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import dataforge.drawing.page as page_module
 from dataforge.drawing.layout import lay_out
 from dataforge.drawing.page import page
 from dataforge.plan.graph import Graph
@@ -130,3 +132,13 @@ def test_a_thousand_nodes_and_ninety_thousand_edges_make_a_page_of_one_megabyte(
     graph = layered(10, 100, 4)
     assert len(graph.edges()) == 90_200
     assert len(page(graph).encode()) < 1_000_000
+
+
+def test_every_letter_the_page_listens_to_is_among_its_keys() -> None:
+    script = (Path(page_module.__file__).parent / "explore.js").read_text(encoding="utf-8")
+    listened = re.search(r"^const keys = \{(.*?)\};", script, re.M | re.S)
+    told = re.search(r"^  const keys = \[(.*?)\];", script, re.M | re.S)
+    assert listened is not None and told is not None
+    letters = re.findall(r"\b([a-z]): \w", listened[1])
+    assert letters == ["e", "u"]
+    assert all(f'["{letter}", ' in told[1] for letter in letters)

@@ -30,6 +30,7 @@ class Scripted:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: Mapping[str, object] | None = None,
+        **asked: object,
     ) -> Reply:
         """The next reply."""
         self.asked.append(list(messages))
@@ -45,3 +46,8 @@ class Scripted:
 def cut(text: str) -> Reply:
     """A reply that was cut at its token limit."""
     return Reply(text=text, finish="length", tokens_in=1, tokens_out=9)
+
+
+def withheld(said: str) -> Reply:
+    """A reply that its endpoint withheld."""
+    return Reply(text="", finish="refused", tokens_in=1, tokens_out=1, refusal=said)

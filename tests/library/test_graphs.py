@@ -9,6 +9,7 @@ from dataforge.errors import (
     DuplicateName,
     GraphError,
     NodeOnNoWalk,
+    TooManyStates,
     UnreachableTarget,
 )
 from dataforge.library.graphs import LoadedGraph, graph_names, load_graph
@@ -267,7 +268,11 @@ def test_a_graph_is_found_by_its_path_too(write: Write) -> None:
 
 
 def test_a_node_and_a_rubric_of_one_name_are_refused(write: Write) -> None:
-    with pytest.raises(DuplicateName, match="both named 'judge/answer/sober'; rename one"):
+    with pytest.raises(
+        DuplicateName,
+        match=r"both named 'judge/answer/sober': the node in nodes/judge/answer/sober\.toml, the "
+        r"rubric in judges/answer\.toml:6; rename one",
+    ):
         load(
             write,
             **{
@@ -388,3 +393,157 @@ def test_a_faulty_graph_is_refused_by_file_table_and_key(
 
 def test_a_graph_error_is_wrong_usage() -> None:
     assert GraphError.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        (
+            '["retell/*", "ask/*", "inner", "graph:inner"]',
+            "graphs/qa.toml:4: 'graph:inner' and 'inner' both put 'inner' into this graph; give",
+        ),
+        (
+            '["retell/*", "ask/*", "graph:inner", "inner"]',
+            "graphs/qa.toml:4: 'inner' and 'graph:inner' both put 'inner' into this graph; give",
+        ),
+        (
+            '["retell/*", "ask/*", "inn*", "graph:inner"]',
+            "graphs/qa.toml:4: 'graph:inner' and 'inn*' both put 'inner' into this graph; give",
+        ),
+        (
+            '["retell/*", "ask/*", "graph:inner",\n"graph:inner.toml"]',
+            "graphs/qa.toml:5: 'graph:inner.toml' and 'graph:inner' both put 'inner' into this "
+            "graph; leave one out",
+        ),
+        (
+            '["retell/*", "ask/play",\n"ask/*",\n"ask/play"]',
+            "graphs/qa.toml:6: 'ask/play' and 'ask/play' both put 'ask/play' into this "
+            "graph; leave one out",
+        ),
+        (
+            '["retell/*", "ask/play", "mine:ask/play"]',
+            "graphs/qa.toml:4: 'mine:ask/play' and 'ask/play' both put 'ask/play' into this graph",
+        ),
+        (
+            '["retell/*", "ask/*", "graph:sample"]',
+            "graphs/qa.toml:4: 'graph:sample' and 'target' both put 'sample' into this graph; give",
+        ),
+        (
+            '["retell/*", "ask/*", "graph:answered/plain+sober"]',
+            "graphs/qa.toml:4: 'graph:answered/plain+sober' and 'loop answered' both put ",
+        ),
+    ],
+)
+def test_two_things_of_one_name_are_refused_naming_both_and_the_line(
+    write: Write, nodes: str, said: str
+) -> None:
+    own = ASK.partition("[explain]")[0].replace("[shared]\n", "").replace("{name}", "inner")
+    inner = 'source = { text = { type = "str" } }\nnodes = []\ntarget = "ask/play"\n'
+    files = {f"graphs/{name}.toml": inner for name in ("inner", "sample", "answered/plain+sober")}
+    graph = swapped('["retell/*", "ask/*"]', nodes)
+    assert refusal(write, graph, **{"nodes/inner.toml": own, **files}).startswith(said)
+
+
+def test_a_node_that_a_pattern_matches_too_may_be_named_outright(write: Write) -> None:
+    for nodes in ('["ask/play", "ask/*", "retell/*"]', '["retell/*", "ask/*", "ask/play"]'):
+        loaded = load(write, swapped('["retell/*", "ask/*"]', nodes))
+        assert node_names(loaded) == node_names(load(write))
+    assert node_names(load(write, swapped('"ask/*"]', '"ask/*", "sample"]'))) == node_names(
+        load(write)
+    )
+
+
+def test_a_node_left_out_because_its_name_is_taken_is_a_notice(write: Write) -> None:
+    own = RETELL.partition("[rap]")[0].replace("[shared]\n", "") + 'style = "x"\n'
+    loaded = load(write, swapped('["retell/*", "ask/*"]', '["*"]'), **{"nodes/source.toml": own})
+    assert (
+        "source, which '*' matches, is left out: the name is taken here by 'source'"
+        in loaded.notices
+    )
+
+
+OUTER = """
+source = { passage = { type = "str", min_len = 20 } }
+target = { messages = { type = "list[dict[str, str]]" } }
+nodes = [%s]
+"""
+
+
+def test_a_nested_graph_is_meant_by_its_entry_wherever_a_name_stands(write: Write) -> None:
+    outer = OUTER % '"graph:qa"' + '[weights]\n"graph:qa" = 3\n'
+    library = write({**FILES, "graphs/outer.toml": outer})
+    weights = {node.name: node.weight for node in load_graph("outer", library).graph.nodes}
+    assert weights["qa"] == 3
+
+
+def test_a_graph_named_as_a_node_and_a_top_level_node_misspelt_are_hinted_at(write: Write) -> None:
+    library = write({**FILES, "graphs/outer.toml": OUTER % '"qa"'})
+    with pytest.raises(DataForgeError, match="'qa' is no node but a graph; write 'graph:qa'"):
+        load_graph("outer", library)
+    said = refusal(write, swapped("retell/*", "lost"))
+    assert said.endswith(
+        "Nodes: answer/*, ask/*, judge/answer/*, retell/*, sample; each is listed by "
+        "`dataforge check`"
+    )
+
+
+ASIDE = """
+[shared]
+role = "writer"
+prompt = "{passage}"
+preconditions.passage = { type = "str" }
+"""
+GATHER = """
+from dataforge import Struct, node
+
+
+class Asides(Struct):
+    {fields}
+
+
+class Gathered(Struct):
+    {made}: str
+
+
+@node
+def gather(seen: Asides) -> Gathered:
+    return Gathered({made}="")
+"""
+
+
+def test_too_many_optional_nodes_are_split_as_the_advice_says(write: Write) -> None:
+    """Flat and in one nested graph they are too many; a few in each build, and are handed on."""
+    groups = [range(5), range(5, 10), range(10, 15)]
+    given = 'source = { passage = { type = "str", min_len = 20 } }\n'
+    same = '{ passage = { type = "str" } }'
+    files = {
+        "nodes/aside.toml": ASIDE
+        + "".join(
+            f"[a{n}]\nwrites.a{n} = '{{reply}}'\npostconditions.a{n} = {{ type = 'str' }}\n"
+            for n in range(15)
+        ),
+        "graphs/flat.toml": f'{given}nodes = ["aside/*"]\ntarget = {same}\n',
+        "graphs/nested.toml": f'{given}nodes = ["graph:flat"]\ntarget = "aside/a0"\n',
+    }
+    for place, group in enumerate(groups):
+        names = ", ".join(f'"aside/a{n}"' for n in group)
+        fields = "\n    ".join(f"a{n}: str | None = None" for n in group)
+        files[f"nodes/gather{place}.py"] = GATHER.format(fields=fields, made=f"g{place}")
+        for name, target in (("bare", "{}"), ("kept", f'"gather{place}/gather"')):
+            files[f"graphs/{name}{place}.toml"] = f"{given}nodes = [{names}]\ntarget = {target}\n"
+    some = [f'a{group[0]} = {{ type = "str" }}' for group in groups]
+    every = [f'g{place} = {{ type = "str" }}' for place in range(3)]
+    for name, needs in (("bare", some), ("kept", every)):
+        inside = ", ".join(f'"graph:{name}{place}"' for place in range(3))
+        files[f"graphs/{name}.toml"] = (
+            f"{given}nodes = [{inside}]\ntarget = {{ {', '.join(needs)} }}\n"
+        )
+    library = write(files)
+    for name in ("flat", "nested"):
+        with pytest.raises(TooManyStates, match="Split the nodes that write and read them over"):
+            load_graph(name, library)
+    with pytest.raises(UnreachableTarget, match="a0: needs str, has nothing"):
+        load_graph("bare", library)
+    kept = load_graph("kept", library).graph
+    assert [node.name for node in kept.nodes] == ["kept0", "kept1", "kept2", "source", "target"]
+    assert kept.nodes[0].ways > 2**5

@@ -188,7 +188,7 @@ async def test_what_a_name_holds_in_any_form_is_not_lost(write: Write) -> None:
 def test_two_of_one_name_in_a_family_are_refused_naming_the_file_once(write: Write) -> None:
     text = FAMILY.replace("name=form,", 'name="poem",')
     assert refusal(write({"nodes/retell.py": text})) == (
-        "two nodes are named 'retell/poem': in nodes/retell.py; rename one of them"
+        "two nodes are named 'retell/poem': in nodes/retell.py:24; rename one of them"
     )
 
 
@@ -235,7 +235,7 @@ def test_two_nodes_of_one_name_in_a_library_are_refused_naming_both_files(write:
     with pytest.raises(DuplicateName) as caught:
         load_nodes(library)
     assert str(caught.value) == (
-        "two nodes are named 'haiku': one in nodes/haiku.py and one in nodes/haiku.toml; rename "
+        "two nodes are named 'haiku': one in nodes/haiku.py:13 and one in nodes/haiku.toml; rename "
         "one of them"
     )
 
@@ -374,3 +374,18 @@ def test_a_text_that_no_template_names_is_refused_as_likely_misspelt(
 
 def test_a_library_error_is_wrong_usage() -> None:
     assert LibraryError.exit_code == 2
+
+
+@pytest.mark.parametrize("name", ["*", "tag:x", "a?b", "a\\nb"])
+def test_a_name_that_no_graph_could_mean_is_refused_naming_the_file(
+    write: Write, name: str
+) -> None:
+    table = HAIKU.replace("[shared]", "").strip()
+    said = refusal(write({"nodes/poems.toml": f'["{name}"]\n{table}\n'}))
+    assert said.startswith("nodes/poems.toml [")
+    assert "is no name for a node" in said
+    assert "a name is of letters, digits, spaces" in said
+    python = PYTHON.replace("@node", f'@node(name="{name}")')
+    said = refusal(write({"nodes/poems.toml": HAIKU, "nodes/count.py": python}))
+    assert said.startswith("nodes/count.py:")
+    assert "is no name for a node" in said

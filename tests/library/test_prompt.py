@@ -12,7 +12,7 @@ from dataforge.library.nodes import AnyNode, load_nodes
 from dataforge.library.prompt import opened_by, whole_sentences
 from dataforge.models.base import Message
 from dataforge.plan.struct import Struct
-from tests.library.scene import Scripted, Write, cut
+from tests.library.scene import Scripted, Write, cut, withheld
 
 RAP = """
 role = "writer"
@@ -113,6 +113,7 @@ async def test_braces_in_a_passage_stay_what_they_are(write: Write) -> None:
         (" \n", "empty reply"),
         ("ab", "text is not str of 3 to 60 characters: 'ab' (2 characters)"),
         (cut("A whole line. And a ha"), "reply cut at max_tokens: after 9 tokens"),
+        (withheld("I cannot."), "reply withheld: I cannot."),
     ],
 )
 async def test_a_reply_that_cannot_keep_the_promise_is_unmet(

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -41,11 +41,47 @@ def test_damaged_weights_are_not_used(tmp_path: Path, monkeypatch: pytest.Monkey
         open_model("embedded")
 
 
+class Thinks:
+    """An engine that streams its thoughts apart, as llama.cpp does for a model that has any."""
+
+    def __init__(self, settings: object) -> None: ...
+
+    def handle_chat_completions(
+        self, request: object, callback: Callable[[Mapping[str, object]], bool]
+    ) -> None:
+        for delta, finish in (
+            ({"role": "assistant", "content": None}, None),
+            ({"reasoning_content": "Six by "}, None),
+            ({"reasoning_content": "seven."}, None),
+            ({"content": "42"}, None),
+            ({}, "stop"),
+        ):
+            callback({"choices": [{"delta": delta, "finish_reason": finish}]})
+
+
+async def test_what_a_model_thought_is_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xllamacpp.Server", Thinks)
+    model = open_model("embedded?engines=1")
+    reply = await model.complete(ASKED, Params())
+    assert (reply.reasoning, reply.text) == ("Six by seven.", "42")
+    await model.close()
+
+
 @pytest.fixture
 async def model() -> AsyncIterator[Transport]:
     model = open_model("embedded?context=1024&engines=2")
     yield model
     await model.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("n", Params(n=2)), ("tools", Params(tools=({},))), ("logprobs", Params(logprobs=0))],
+)
+async def test_what_it_cannot_do_stops_the_run(model: Transport, name: str, params: Params) -> None:
+    with pytest.raises(FatalModelError, match=f"cannot take '{name}'"):
+        await model.complete(ASKED, params)
 
 
 @pytest.mark.slow

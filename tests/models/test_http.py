@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -17,65 +18,26 @@ from dataforge.errors import (
     TransientModelError,
     UnknownModel,
 )
-from dataforge.models.base import Message, Params, Transport
+from dataforge.models.base import Message, Params, ToolCall
 from dataforge.models.specs import open_model
+from tests.models.scene import Endpoint, serving
 
-Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+HELLO = {"message": {"content": "Hello."}, "finish_reason": "stop"}
 GOOD = {
-    "choices": [{"message": {"content": "Hello."}, "finish_reason": "stop"}],
+    "choices": [HELLO],
     "usage": {"prompt_tokens": 4, "completion_tokens": 2},
 }
-
-
-class Endpoint:
-    """A real server on this machine that answers as the test says and remembers what it got."""
-
-    def __init__(self) -> None:
-        self.answer: Answer = self.good
-        self.bodies: list[dict[str, object]] = []
-        self.headers: list[dict[str, str]] = []
-        self.url = ""
-        self.opened: list[Transport] = []
-
-    async def good(self, request: web.Request) -> web.StreamResponse:
-        return web.json_response(GOOD)
-
-    def says(self, status: int, body: str = "", **headers: str) -> None:
-        async def answer(request: web.Request) -> web.StreamResponse:
-            named = {name.replace("_", "-"): value for name, value in headers.items()}
-            return web.Response(status=status, text=body, headers=named)
-
-        self.answer = answer
-
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        self.bodies.append(await request.json())
-        self.headers.append(dict(request.headers))
-        return await self.answer(request)
-
-    def open(self, options: str = "", name: str = "Org/Model-1") -> Transport:
-        self.opened.append(open_model(f"{self.url}/v1#{name}{options}"))
-        return self.opened[-1]
+ASKED = [Message("user", "Say hello.")]
 
 
 @pytest.fixture
 async def endpoint(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Endpoint]:
-    for name in ("DATAFORGE_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    endpoint = Endpoint()
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", endpoint.handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    host, port = runner.addresses[0][:2]
-    endpoint.url = f"http://{host}:{port}"
-    yield endpoint
-    for model in endpoint.opened:
-        await model.close()
-    await runner.cleanup()
-
-
-ASKED = [Message("user", "Say hello.")]
+    async with serving(
+        "/v1/chat/completions", Endpoint("{url}/v1#{name}{options}", GOOD)
+    ) as endpoint:
+        for name in ("DATAFORGE_API_KEY", "OPENAI_API_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        yield endpoint
 
 
 async def test_a_reply_comes_back(endpoint: Endpoint) -> None:
@@ -120,6 +82,34 @@ async def test_openais_key_goes_to_no_other_host(
     await endpoint.open("?key_env=MY_KEY").complete(ASKED, Params())
     assert "Authorization" not in endpoint.headers[0]
     assert endpoint.headers[1]["Authorization"] == "Bearer mine"
+
+
+async def test_the_key_is_shown_in_no_error_however_the_answer_is_cut(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("planted-key\n")
+    model = endpoint.open(f"?key_file={tmp_path}/key")
+    await model.complete(ASKED, Params())
+    assert endpoint.headers[0]["Authorization"] == "Bearer planted-key"
+    for status in (200, 301, 400, 401, 403, 404, 429, 500):
+        for before in (0, 185, 195, 290, 295):
+            for body in (
+                "x" * before + "planted-key",
+                '{"error": "' + "x" * before + 'planted-key"}',
+            ):
+                endpoint.says(status, body)
+                with pytest.raises(ModelError) as caught:
+                    await model.complete(ASKED, Params())
+                assert "plant" not in f"{caught.value!s} {caught.value!r} {model!r}"
+
+
+async def test_a_refused_key_out_of_a_file_names_the_file(
+    endpoint: Endpoint, tmp_path: Path
+) -> None:
+    (tmp_path / "key").write_text("planted-key")
+    endpoint.says(401, "no")
+    with pytest.raises(FatalModelError, match=rf"look at the file of key_file={tmp_path}/key"):
+        await endpoint.open(f"?key_file={tmp_path}/key").complete(ASKED, Params())
 
 
 def test_a_key_variable_that_is_not_set_is_refused() -> None:
@@ -222,6 +212,32 @@ async def test_a_huge_reply_and_odd_characters_arrive_whole(endpoint: Endpoint) 
 
     endpoint.answer = huge
     assert (await endpoint.open().complete(ASKED, Params())).text == "🙂\x00é" * 500_000
+
+
+async def test_what_is_loosely_json_is_read_all_the_same(endpoint: Endpoint) -> None:
+    message = b'{"content": "half \\ud83d \xff", "reasoning": "\\u0000"}'
+    likely = b'{"content": [{"token": "a", "logprob": -Infinity}]}'
+    endpoint_body = b'{"choices": [{"message": %b, "logprobs": %b}]}' % (message, likely)
+
+    async def loose(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=endpoint_body)
+
+    endpoint.answer = loose
+    reply = (await endpoint.open().complete(ASKED, Params())).cleaned()
+    assert (reply.text, reply.reasoning) == ("half \ufffd \ufffd", "\0")
+    assert reply.logprobs[0].logprob == -9999.0
+
+
+async def test_choices_and_tools_are_asked_for_and_come_back(endpoint: Endpoint) -> None:
+    calls = [{"id": "c", "function": {"name": "look", "arguments": "{}"}}]
+    choices = [{"message": {"content": None, "tool_calls": calls}, "finish_reason": "tool_calls"}]
+    endpoint.says(200, json.dumps({"choices": [*choices, HELLO]}))
+    tool = {"type": "function", "function": {"name": "look"}}
+    reply = await endpoint.open().complete(ASKED, Params(n=2, tools=(tool,), logprobs=1))
+    assert (reply.finish, reply.others) == ("tools", ("Hello.",))
+    assert reply.tool_calls == (ToolCall("c", "look", "{}"),)
+    (body,) = endpoint.bodies
+    assert (body["n"], body["tools"], body["top_logprobs"]) == (2, [tool], 1)
 
 
 async def test_a_closed_model_says_so_and_closes_twice(endpoint: Endpoint) -> None:

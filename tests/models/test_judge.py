@@ -48,6 +48,7 @@ class Says:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: Mapping[str, object] | None = None,
+        **asked: object,
     ) -> Reply:
         self.messages, self.schema, self.temperature = messages, schema, temperature
         return self.reply
@@ -177,6 +178,14 @@ async def test_a_reply_that_is_not_what_was_asked_is_undecided(text: str) -> Non
     assert found.evidence["reply"] == text[:500]
 
 
+async def test_a_reply_that_was_withheld_is_undecided_and_says_why() -> None:
+    model = Says("")
+    model.reply = replace(model.reply, finish="refused", refusal="I cannot mark this.")
+    found = await ModelJudge(model).judge(CASE, RUBRIC)
+    assert found.status == "undecided"
+    assert found.evidence["unreadable"] == "the reply was withheld: I cannot mark this."
+
+
 async def test_a_reply_cut_short_is_undecided_even_if_it_parses() -> None:
     assert (await verdict(said(), finish="length")).status == "undecided"
 
@@ -213,9 +222,9 @@ async def test_a_mean_equal_to_the_pass_mark_passes() -> None:
     assert (await verdict(said(marks=marks), rubric)).status == "pass"
 
 
-async def test_a_rubric_that_asks_for_the_unknown_is_refused() -> None:
+def test_a_rubric_that_asks_for_the_unknown_is_refused() -> None:
     with pytest.raises(DeclarationError, match="answer/plain"):
-        await verdict(said(), replace(RUBRIC, prompt="{passage}"))
+        replace(RUBRIC, prompt="{passage}")
 
 
 async def test_another_rubric_is_another_verifier() -> None:
@@ -233,6 +242,7 @@ async def test_a_failure_of_the_model_is_no_verdict() -> None:
             top_p: float = 1.0,
             max_tokens: int = 512,
             schema: Mapping[str, object] | None = None,
+            **asked: object,
         ) -> Reply:
             raise TransientModelError("down")
 

@@ -34,6 +34,12 @@ from dataforge.models.specs import gguf_path, open_model, read_spec, weights_of
         ("vllm:Qwen/Qwen3-8B", "vllm", "Qwen/Qwen3-8B", {}),
         ("scripted:/r.py", "scripted", "/r.py", {}),
         ("openai/gpt-4o-mini", "hosted", "openai/gpt-4o-mini", {}),
+        (
+            "anthropic:claude-x?sampling=off&url=https://h:1/a",
+            "anthropic",
+            "claude-x",
+            {"sampling": "off", "url": "https://h:1/a"},
+        ),
         ("ollama/llama3:8b?timeout=9", "hosted", "ollama/llama3:8b", {"timeout": "9"}),
     ],
 )
@@ -49,6 +55,7 @@ def test_each_form_is_read(text: str, form: str, name: str, options: dict[str, s
         ("embeded", "did you mean 'embedded'"),
         ("ggfu:/a.gguf", "write gguf:"),
         ("scrpted:/a.py", "did you mean 'scripted'"),
+        ("antropic:claude", "did you mean 'anthropic'"),
         ("gpt-4o-mini", "provider/model"),
         ("/models/llama.gguf", "write gguf:/models/llama.gguf"),
         ("./models/llama", "A model is one of"),

@@ -81,6 +81,8 @@ def test_lines_that_are_no_conversations_are_listed_and_the_rest_goes_on(tmp_pat
         b'{"messages": [{"role": "user", "content": "x", "weight": 0.5}]}',
         json.dumps({"id": "cut", "finish": "length", "messages": MESSAGES}).encode(),
         json.dumps({"id": "half \ud83d", "messages": MESSAGES}).encode(),
+        json.dumps({"id": "no", "finish": "refused", "messages": MESSAGES}).encode(),
+        json.dumps({"id": "waits", "finish": "tools", "messages": MESSAGES}).encode(),
     ]
     path.write_bytes(b"\n".join(lines))
     found = list(read_conversations(path))
@@ -101,6 +103,8 @@ def test_lines_that_are_no_conversations_are_listed_and_the_rest_goes_on(tmp_pat
         ("chats.jsonl:12", "malformed message"),
         ("chats.jsonl:13", "malformed message"),
         ("cut", "reply cut at max_tokens"),
+        ("no", "reply withheld"),
+        ("waits", "reply without the tool calls it ended in"),
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dataforge.errors import InputError
-from dataforge.packing.folder import replace_folder
+from dataforge.packing.folder import check_replaceable, replace_folder
 
 
 def test_a_folder_of_ours_is_replaced_whole(tmp_path: Path) -> None:
@@ -50,3 +50,11 @@ def test_an_empty_folder_may_be_filled(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     replace_folder(tmp_path / "out", "marker", lambda folder: (folder / "marker").touch())
     assert (tmp_path / "out" / "marker").is_file()
+
+
+@pytest.mark.parametrize("name", ["file/out", "file/further/out", "/proc/out", "a" * 300])
+def test_a_place_where_no_folder_can_be_is_told_before_any_work(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="no folder can be made there"):
+        check_replaceable(tmp_path / name, "marker")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

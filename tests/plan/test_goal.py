@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 
@@ -73,22 +75,57 @@ def test_only_what_can_help_is_relevant() -> None:
     ]
 
 
+def taken(field: str, actions: Sequence[Action]) -> tuple[Shape, list[str]]:
+    found = assumed(field, actions)
+    assert found is not None
+    return found.shape, [name for name, _ in found.asking]
+
+
 def test_a_field_given_by_name_is_good_enough_for_all_its_readers() -> None:
-    assert assumed("passage", LIBRARY) == at_least(300)
-    assert assumed("form", LIBRARY) == TEXT
+    assert taken("passage", LIBRARY) == (at_least(300), [])
+    assert taken("form", LIBRARY) == (TEXT, [])
     assert assumed("nothing", LIBRARY) is None
 
 
-def test_what_is_assumed_does_not_depend_on_the_order_of_nodes() -> None:
+def test_where_readers_disagree_only_the_type_is_assumed_in_any_order() -> None:
     short, long = Shape(str, max_len=400), at_least(500)
-    disagreeing = [acts("b", {"text": short}, {"x": TEXT}), acts("a", {"text": long}, {"y": TEXT})]
-    assert assumed("text", disagreeing) == assumed("text", disagreeing[::-1]) == long
+    disagreeing = [
+        acts("b", {"text": short}, {"x": TEXT}),
+        acts("a", {"text": long}, {"y": TEXT}),
+        acts("c", {"text": TEXT}, {"z": TEXT}),
+    ]
+    assert taken("text", disagreeing) == taken("text", disagreeing[::-1]) == (TEXT, ["a", "b"])
+    of_no_one_type = [*disagreeing, acts("d", {"text": Shape(int)}, {"w": TEXT})]
+    assert taken("text", of_no_one_type) == (Shape(), ["a", "b", "c", "d"])
+
+
+def test_readers_of_a_choice_ask_for_more_than_is_assumed() -> None:
+    library = [acts("a", {"kind": one_of("x", "y")}, {"p": TEXT}), acts("b", {"kind": TEXT}, {})]
+    assert taken("kind", library) == (TEXT, ["a"])
+
+
+@given(libraries())
+def test_what_is_assumed_is_enough_for_all_readers_but_those_that_are_told(
+    actions: list[Action],
+) -> None:
+    for field in {field for action in actions for field in action.preconditions}:
+        found = assumed(field, actions)
+        if found is None:
+            continue
+        asking = {name for name, _ in found.asking}
+        for action in actions:
+            want = action.preconditions.get(field)
+            if want is not None:
+                assert found.shape.within(want) == (action.name not in asking)
 
 
 def test_a_node_may_be_named_as_the_gates_are() -> None:
-    library = [acts("have", {"a": TEXT}, {"b": TEXT}), acts("want", {"b": TEXT}, {"c": TEXT})]
+    library = [
+        acts("what is given", {"a": TEXT}, {"b": TEXT}),
+        acts("the goal", {"b": TEXT}, {"c": TEXT}),
+    ]
     (way,) = plans(library, {"a": TEXT}, {"c": TEXT}, 9).found
-    assert [action.name for action in way] == ["have", "want"]
+    assert [action.name for action in way] == ["what is given", "the goal"]
 
 
 def test_detours_too_many_to_look_at_are_told_from_plans_that_are_left() -> None:

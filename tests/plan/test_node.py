@@ -9,13 +9,26 @@ from functools import partial, wraps
 from inspect import getsourcelines
 from pathlib import Path
 from threading import Lock, current_thread, main_thread
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
 from annotated_types import MinLen
 from pydantic import ValidationError
 
-from dataforge import Absent, Judge, Message, Model, Node, Reply, Struct, Unmet, gate, node
+from dataforge import (
+    Absent,
+    Graph,
+    Judge,
+    Message,
+    Model,
+    Node,
+    Reply,
+    Struct,
+    Unmet,
+    gate,
+    loop,
+    node,
+)
 from dataforge.errors import DeclarationError
 from dataforge.plan.shape import Shape
 from dataforge.plan.struct import facts
@@ -64,6 +77,7 @@ class Echo:
         top_p: float = 1.0,
         max_tokens: int = 512,
         schema: object = None,
+        **asked: object,
     ) -> Reply:
         assert isinstance(messages, list)
         return Reply(text=messages[-1].content, finish="stop", tokens_in=1, tokens_out=1)
@@ -401,6 +415,55 @@ def test_a_node_is_tried_at_least_once() -> None:
         @node(attempts=0)
         async def bad(seen: Passage) -> Instruction:
             raise NotImplementedError
+
+
+@pytest.mark.parametrize("name", [None, "another"])
+@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"weight": 0}, {"judges": "nothing"}])
+def test_an_error_says_a_node_s_name_once(name: str | None, wrong: dict[str, Any]) -> None:
+    async def bad(seen: Passage) -> Instruction:
+        raise NotImplementedError
+
+    with pytest.raises(DeclarationError, match=r"^test_node\.py:\d+: node 'bad': ") as caught:
+        node(bad, name=name, **wrong)
+    assert "bad: " not in str(caught.value).partition("node 'bad': ")[2]
+    assert "another: " not in str(caught.value)
+
+
+def test_tags_given_as_one_text_are_refused_and_not_split_into_letters() -> None:
+    async def bad(seen: Passage) -> Instruction:
+        raise NotImplementedError
+
+    with pytest.raises(DeclarationError, match=r"tags is the text 'xy'; write a list .*\['xy'\]"):
+        node(bad, tags="xy")
+    with pytest.raises(DeclarationError, match="tags is the text 'xy'"):
+        loop("l", [ask], until={}, at_most=1, tags="xy")
+    with pytest.raises(DeclarationError, match="tags is the text 'xy'"):
+        Graph.build("g", [ask], "ask", "ask", tags="xy")
+    with pytest.raises(DeclarationError, match="named is the text 'xy'"):
+        Graph.build("g", [ask], "ask", "ask", named="xy")
+    assert node(bad, tags=["xy"]).tags == {"xy"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["*", "a\nb", "tag:x", "graph:x", "a?", "a[b]", "", " a", "a ", "a\tb", "\0", "a\u2028b"],
+)
+def test_a_name_that_no_graph_could_mean_outright_is_refused(name: str) -> None:
+    async def bad(seen: Passage) -> Instruction:
+        raise NotImplementedError
+
+    with pytest.raises(DeclarationError, match=r"a name is of letters, digits|needs a name"):
+        node(bad, name=name)
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "ask/a+b", "a b", "Größe", "a.b", "x'", "{a}", "a-b_c", "日本"]
+)
+def test_any_other_name_will_do(name: str) -> None:
+    async def good(seen: Passage) -> Instruction:
+        raise NotImplementedError
+
+    assert node(good, name=name).name == name
 
 
 def test_another_name_keeps_all_else() -> None:

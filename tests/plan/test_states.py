@@ -112,7 +112,7 @@ def test_marks_are_conditions_like_any_other() -> None:
 def test_many_optional_nodes_explode_with_advice_and_nest_without() -> None:
     flags = [acts(f"flag{n}", {}, {f"f{n}": TEXT}) for n in range(12)]
     end = acts("end", {}, {"done": TEXT})
-    with pytest.raises(TooManyStates, match="a few in each, and name each graph here as one node"):
+    with pytest.raises(TooManyStates, match="a few in each, since all in one are as many again"):
         Graph.build("wide", [GO, *flags, end], "go", "end", max_states=1_000)
     inner = Graph.build("flags", [GO, *flags[:6], end], "go", "end")
     more = Graph.build("more", [gate("on", {}), *flags[6:], acts("off", {}, {})], "on", "off")

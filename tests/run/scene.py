@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -27,6 +27,7 @@ from dataforge.run.forge import Order, forge
 from dataforge.run.halt import Halt
 from dataforge.run.report import Report
 from dataforge.run.roles import OpenJudge, OpenModel
+from dataforge.run.seed import Seed, SeedStore
 from dataforge.verifiers.verdict import Verdict
 
 RUBRIC = Rubric(
@@ -218,20 +219,13 @@ class Coin:
         )
 
 
-@dataclass(frozen=True)
-class Seed:
-    id: str
-    passage: str
-    meta: Mapping[str, str] = field(default_factory=dict)
-
-
 def seeds(count: int) -> list[Seed]:
     return [Seed(f"seed-{n}", f"passage number {n} about river {n}") for n in range(count)]
 
 
 def order(count: int, voice: Voice | None = None, coin: Coin | None = None) -> Order:
     """An order for one walk each over `count` seeds."""
-    model = OpenModel("voice", voice or Voice())
+    model = OpenModel.of("voice", voice or Voice())
     return Order(
         graph=GRAPH,
         players={
@@ -239,8 +233,7 @@ def order(count: int, voice: Voice | None = None, coin: Coin | None = None) -> O
             "answerer": model,
             "judge": OpenJudge("code:coin", coin or Coin(), "coin", "1"),
         },
-        seeds=seeds(count),
-        seeds_path="seeds.jsonl",
+        seeds=SeedStore.of("seeds.jsonl", seeds(count)),
         walks=count,
     )
 

@@ -83,6 +83,29 @@ def test_odd_replies_lose_no_walk_and_give_one_corpus_at_any_speed(tmp_path: Pat
     assert made[0] == made[1]
 
 
+def test_an_endpoint_that_is_down_stops_the_run_and_the_same_command_goes_on(
+    tmp_path: Path, whole: Tables
+) -> None:
+    held = tmp_path / "endpoint"
+    with serving(held, Plan()) as served:
+        desk = Desk(tmp_path, served.spec())
+        dead = replace(desk, spec="http://127.0.0.1:9/v1#heron", walks=24)
+        broken = dead.give()
+        assert broken.code == 1
+        assert "no call was served in" in broken.err
+        assert "Give the same command again later" in broken.err
+        # A few walks find out for all the others, which stay to be made.
+        report = desk.report()
+        assert 0 < report["failed"] < 12
+        assert report["pending"] == 24 - report["failed"]
+        assert desk.conserved()
+        # The same model at another address is the same model.
+        done = desk.give()
+    assert done.code == 0, done.err
+    assert desk.conserved()
+    assert desk.tables() == whole
+
+
 def test_walks_that_fail_are_counted_and_the_same_command_mends_them(
     tmp_path: Path, whole: Tables
 ) -> None:

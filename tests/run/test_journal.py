@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataforge.models.base import Message, Params, Reply
+from dataforge.models.base import Message, Params, Reply, TokenLogprob, ToolCall
 from dataforge.models.judge import Case
 from dataforge.run.journal import ChatEntry, Entry, Journal, VerdictEntry, asked_hash, call_key
 from dataforge.verifiers.verdict import Verdict
@@ -87,6 +88,54 @@ async def test_both_kinds_of_entry_come_back_as_they_were(tmp_path: Path) -> Non
     await written(tmp_path / "calls.jsonl", entries)
     journal = Journal.open(tmp_path / "calls.jsonl", lambda walk_id: True)
     assert [hit[1] for entry in entries if (hit := journal.find(entry.key))] == entries
+    await journal.close()
+
+
+async def test_all_that_a_call_can_hold_comes_back_as_it_was(tmp_path: Path) -> None:
+    odd = "\0 ünï \u2028\n"
+    calls = (ToolCall("", odd, '{"a": ['), ToolCall(odd, "look", odd))
+    asked = (
+        Message("user", odd),
+        Message("assistant", "", tool_calls=calls),
+        Message("tool", odd, tool_call_id=odd),
+    )
+    tool = {"type": "function", "function": {"name": odd, "parameters": {"enum": [1, None, odd]}}}
+    reply = Reply(
+        text="",
+        finish="tools",
+        tokens_in=2**53 - 1,
+        tokens_out=1,
+        tokens_reasoning=1,
+        reasoning=odd,
+        tool_calls=calls,
+        others=(odd, ""),
+        logprobs=(TokenLogprob(odd, -9999.0, ((odd, 0.0), ("b", -0.1))), TokenLogprob("", 0.0)),
+        refusal=odd,
+    )
+    params = Params(n=2, tools=(tool,), logprobs=2)
+    entry = chat(0).model_copy(update={"messages": asked, "params": params, "reply": reply})
+    await written(tmp_path / "calls.jsonl", [entry])
+    journal = Journal.open(tmp_path / "calls.jsonl", lambda walk_id: True)
+    found = journal.find(entry.key)
+    assert found is not None
+    assert found[1] == entry
+    await journal.close()
+
+
+async def test_a_line_from_before_replies_held_more_is_still_read(tmp_path: Path) -> None:
+    line = json.loads(chat(0).model_dump_json())
+    for part, later in (
+        ("params", ("n", "tools", "logprobs")),
+        ("reply", ("reasoning", "tool_calls", "others", "logprobs", "refusal")),
+    ):
+        for name in later:
+            del line[part][name]
+    line["messages"] = [{"role": "user", "content": "reply"}]
+    (tmp_path / "calls.jsonl").write_text(json.dumps(line) + "\n")
+    journal = Journal.open(tmp_path / "calls.jsonl", lambda walk_id: True)
+    found = journal.find("key-0")
+    assert found is not None
+    assert found[1] == chat(0)
     await journal.close()
 
 

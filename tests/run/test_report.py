@@ -10,8 +10,9 @@ import pytest
 
 from dataforge.errors import RunError
 from dataforge.run.report import Report, table
+from dataforge.run.seed import Seed, SeedStore
 from dataforge.run.tally import Tally, conserve
-from tests.run.scene import Seed, order, run
+from tests.run.scene import order, run, seeds
 
 
 async def test_the_table_lists_ends_by_node_and_reason(tmp_path: Path) -> None:
@@ -19,9 +20,10 @@ async def test_the_table_lists_ends_by_node_and_reason(tmp_path: Path) -> None:
     report = await run(
         replace(
             asked,
-            seeds=[Seed("short", "too short"), *asked.seeds[:2]],
+            seeds=SeedStore.of("seeds.jsonl", [Seed("short", "too short"), *seeds(2)]),
             judge_card="AUC 0.97 against irrelevant",
             skipped_seeds=["seeds.jsonl:4: not JSON"],
+            skipped_count=1,
         ),
         tmp_path,
     )

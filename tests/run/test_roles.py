@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar, cast
 
@@ -13,7 +14,7 @@ import pytest
 
 from dataforge.corpus.store import read_calls
 from dataforge.errors import TransientModelError, Unmet
-from dataforge.models.base import Message, Model, Params, Reply
+from dataforge.models.base import Message, Model, Params, Reply, TokenLogprob, ToolCall
 from dataforge.models.judge import Case, Rubric
 from dataforge.plan.action import Action
 from dataforge.plan.graph import Graph
@@ -22,6 +23,7 @@ from dataforge.plan.node import node
 from dataforge.plan.shape import Shape
 from dataforge.run.forge import Order, forge
 from dataforge.run.halt import Halt
+from dataforge.run.journal import ChatEntry, read_entry
 from dataforge.run.roles import OpenJudge, OpenModel, Role
 from dataforge.verifiers.verdict import Verdict
 from tests.run.scene import (
@@ -165,7 +167,7 @@ def broken_by(kind: str) -> Order:
     graph = Graph.build("small", nodes, "seed/gate", "sample/chat")
     made = replace(order(3, Voice(say) if kind == "transport" else Voice()), graph=graph)
     judges: dict[str, Role] = {
-        "model judge": OpenModel(
+        "model judge": OpenModel.of(
             "j", Voice(lambda m, p: marks(feedback=HALF, reasoning=HALF), "j")
         ),
         "code judge": OpenJudge("code:halves", Halves(), "halves", "1"),
@@ -183,6 +185,77 @@ async def test_half_a_character_ends_no_run_wherever_it_comes_from(
         report = await run(broken_by(kind), tmp_path)
         assert report.accepted + report.rejected + report.failed == 3
     assert "half a" in (tmp_path / "walks.jsonl").read_text("utf-8")
+
+
+FULL = Reply(
+    text=HALF,
+    finish="stop",
+    tokens_in=1,
+    tokens_out=1,
+    reasoning=HALF,
+    tool_calls=(ToolCall(HALF, HALF, HALF),),
+    others=("whole", HALF),
+    logprobs=(TokenLogprob(HALF, -1.0, ((HALF, -2.0),)),),
+    refusal=HALF,
+)
+
+
+@dataclass
+class Full(Voice):
+    """Replies with all that a reply can hold."""
+
+    params: list[Params] = field(default_factory=list)
+
+    async def complete(self, messages: Sequence[Message], params: Params) -> Reply:
+        self.params.append(params)
+        reply = await super().complete(messages, params)
+        return replace(FULL, text=reply.text)
+
+
+async def test_all_of_a_reply_is_kept_clean_and_found_again(tmp_path: Path) -> None:
+    tool = {"type": "function", "function": {"name": "look", "description": HALF}}
+    seen: list[Reply] = []
+
+    @node
+    async def ask(said: Text, *, writer: Model) -> Asked:
+        calls = (ToolCall("c", "look", HALF),)
+        asked = [Message("user", said.text), Message("assistant", "", tool_calls=calls)]
+        seen.append(await writer.chat(asked, n=2, tools=[tool], logprobs=1))
+        return Asked(instruction=f"Say it: {seen[-1].text}", task="summary")
+
+    nodes = [ask.renamed("ask/summary") if each.name == "ask/summary" else each for each in NODES]
+    graph = Graph.build("small", nodes, "seed/gate", "sample/chat")
+    voice = Full()
+    await run(replace(order(2, voice), graph=graph), tmp_path)
+    assert len(seen) == 2
+    assert not any("\\ud83d" in ascii(reply) for reply in seen)
+    assert all(reply.others[0] == "whole" and reply.tool_calls for reply in seen)
+    path = tmp_path / "calls.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    with path.open("rb") as file:
+        starts = accumulate(map(len, lines[:-1]), initial=0)
+        entries = [read_entry(file, start) for start in starts]
+    kept = [each for each in entries if isinstance(each, ChatEntry) and each.params.tools]
+    assert len(kept) == 2
+    assert all(each.reply in seen and each.params in voice.params for each in kept)
+    assert all(each.messages[1].tool_calls[0].name == "look" for each in kept)
+
+
+def test_what_shapes_a_call_is_told_and_its_defaults_are_not() -> None:
+    plain = Message("user", "U").told(), Params(temperature=0.0).told()
+    assert plain[0] == {"role": "user", "content": "U"}
+    assert plain[1].keys() == {"temperature", "top_p", "max_tokens", "seed", "schema"}
+    tool = {"type": "function", "function": {"name": "look"}}
+    told = [
+        Params().told(),
+        Params(n=2).told(),
+        Params(tools=(tool,)).told(),
+        Params(logprobs=0).told(),
+        Message("assistant", "", tool_calls=(ToolCall("", "a", "b"),)).told(),
+        Message("assistant", "", tool_calls=(ToolCall("", "a", "c"),)).told(),
+        Message("tool", "", tool_call_id="a").told(),
+    ]
+    assert len({json.dumps(each) for each in told}) == len(told)
 
 
 class Wild:
@@ -218,7 +291,7 @@ def judged_again(voice: Voice, attempts: int = 2) -> Order:
     nodes = [*NODES[:4], loop("answered", steps, until=until, at_most=3, critique="feedback")]
     graph = Graph.build("small", [*nodes, NODES[-1]], "seed/gate", "sample/chat")
     made = order(1)
-    return replace(made, graph=graph, players={**made.players, "judge": OpenModel("j", voice)})
+    return replace(made, graph=graph, players={**made.players, "judge": OpenModel.of("j", voice)})
 
 
 async def test_a_judge_that_stumbled_is_asked_again_about_the_same_answer(tmp_path: Path) -> None:
@@ -231,7 +304,7 @@ async def test_a_judge_that_stumbled_is_asked_again_about_the_same_answer(tmp_pa
     judge = Voice(say, weights="j")
     answerer = Voice()
     made = judged_again(judge)
-    players = {**made.players, "answerer": OpenModel("voice", answerer)}
+    players = {**made.players, "answerer": OpenModel.of("voice", answerer)}
     report = await run(replace(made, players=players), tmp_path)
     assert report.accepted == 1
     assert len(answerer.asked) == 1

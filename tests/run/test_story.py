@@ -10,6 +10,8 @@ import pytest
 
 from dataforge.corpus.store import read_calls, read_samples
 from dataforge.errors import InputError
+from dataforge.models.base import ToolCall
+from dataforge.run.journal import ChatEntry
 from dataforge.run.story import find_walk, tell, tell_data
 from tests.run.scene import order, run
 
@@ -36,6 +38,25 @@ async def test_a_sample_is_told_from_seed_to_verdict(made: Path) -> None:
         "answerer = voice",
         sample.messages[0].content,
     ):
+        assert part in text
+
+
+async def test_what_a_reply_holds_beside_its_text_is_told(made: Path) -> None:
+    story = find_walk(made, next(read_samples(made / "corpus.parquet")).id)
+    at, entry = next(iter(story.calls.items()))
+    assert isinstance(entry, ChatEntry)
+    reply = replace(
+        entry.reply,
+        text="",
+        finish="refused",
+        reasoning="Hm, this one.",
+        tool_calls=(ToolCall("c", "look", '{"at": "sky"}'),),
+        others=("Another way.",),
+        refusal="I cannot.",
+    )
+    calls = {**story.calls, at: entry.model_copy(update={"reply": reply})}
+    text = tell(replace(story, calls=calls), full=True)
+    for part in ("Hm, this one.", 'look {"at": "sky"}', "Another way.", "I cannot.", ", withheld,"):
         assert part in text
 
 

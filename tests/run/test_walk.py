@@ -529,7 +529,7 @@ def marking(marks: int, verdict: str) -> Voice:
 
 async def judged_by_model(voice: Voice, folder: Path) -> Report:
     asked = order(1)
-    players = {**asked.players, "judge": OpenModel("marker", voice)}
+    players = {**asked.players, "judge": OpenModel.of("marker", voice)}
     return await run(replace(asked, players=players), folder)
 
 

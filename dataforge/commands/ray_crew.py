@@ -1,0 +1,242 @@
+"""Walks on a Ray cluster: each process owns parts of the plan and their logs.
+
+A walk belongs to the same part whoever makes it, and draws from a counter, so the corpus is that of
+one process, byte for byte. A process or machine that dies loses nothing that was finished: its part
+goes to another, which finds the logs and goes on. Machines share the run directory, the library and
+the seeds by a common file system, and have the models' keys in their own environment: none is sent.
+Budgets and progress follow what the processes tell twice a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from dataforge.commands.hand import Hand, Part
+from dataforge.commands.ordering import Request
+from dataforge.errors import DataForgeError, RunError, UsageError
+from dataforge.run.finish import EndedWalks, ended_walks
+from dataforge.run.logs import part_name
+
+if TYPE_CHECKING:
+    from dataforge.run.sitting import Sitting
+    from dataforge.run.trace import Outcome
+
+__all__ = ["RayCrew"]
+
+_EVERY_S = 0.5
+_ANSWER_S = 30.0
+_PARTS_A_HAND = 4
+_MOST_WALKS = 1_000
+"""Walks to a part at most, so that the death of a machine repeats little reading."""
+_DEATHS = 5
+"""Deaths in a row, with no part finished between, after which a run is stopped."""
+
+
+class RayCrew:
+    """Makes a sitting's walks on a Ray cluster; use it in a `with`."""
+
+    def __init__(self, request: Request, walks: int) -> None:
+        """`walks`: how many the whole plan has. UsageError when Ray is missing or not reached."""
+        if find_spec("ray") is None:
+            raise UsageError("--on ray needs Ray: pip install 'dataforge-dag[ray]'")
+        # Read when Ray is imported: it reports its use to its makers otherwise.
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        import ray
+
+        out = request.out.absolute()
+        self._request = replace(request, out=out, on=None, address=None, hands=None)
+        self._gpus = 1 if any("vllm:" in spec for spec in request.models.values()) else 0
+        _reach(request.address)
+        try:
+            ray.init(
+                address=request.address,
+                namespace="dataforge",
+                include_dashboard=None if request.address else False,
+                log_to_driver=False,
+                configure_logging=False,
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise UsageError(
+                f"--on ray: no cluster at {request.address or 'this machine'} "
+                f"({str(error).splitlines()[0]})"
+            ) from None
+        self._hands = request.hands or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self.part_walks = min(_MOST_WALKS, -(-walks // (_PARTS_A_HAND * self._hands)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        import ray
+
+        ray.shutdown()
+
+    async def walk(self, sitting: Sitting) -> None:
+        """Makes all walks of the plan that are not made yet, until the aim is reached or a halt."""
+        todo = deque(_todo(sitting))
+        if todo:
+            await _Work(self._request, self._gpus, sitting, todo).go(self._hands)
+
+
+class _Work:
+    def __init__(self, request: Request, gpus: int, sitting: Sitting, todo: deque[Part]) -> None:
+        import ray
+
+        self._ray = ray
+        self._request = request
+        self._gpus = gpus
+        self._sitting = sitting
+        self._todo = todo
+        self._hands: set[Any] = set()
+        self._deaths = 0
+
+    async def go(self, hands: int) -> None:
+        sitting = self._sitting
+        sitting.halt.listen(self._stop)
+        listening = asyncio.create_task(self._listen())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(hands, len(self._todo))):
+                    group.create_task(self._work())
+        finally:
+            listening.cancel()
+
+    async def _work(self) -> None:
+        """One hand's turn at the parts; another hand's, where the first dies."""
+        sitting, hand = self._sitting, None
+        while self._todo and not (sitting.halt.asked or sitting.aim.reached):
+            part = self._todo.popleft()
+            hand = hand or self._hire()
+            try:
+                cause = await hand.walk.remote(part)
+            except self._ray.exceptions.RayActorError as error:
+                self._hands.discard(hand)
+                hand = None
+                self._todo.appendleft(part)
+                self._mourn(error)
+                continue
+            except self._ray.exceptions.RayTaskError as error:
+                self._halt_for(error)
+                break
+            self._deaths = 0
+            await self._hear(hand)
+            self._note(part, cause)
+        if hand is not None:
+            await self._dismiss(hand)
+
+    def _hire(self) -> Any:
+        actor = self._ray.remote(Hand).options(num_cpus=1, num_gpus=self._gpus)
+        hand = actor.remote(self._request, self._sitting.manifest, str(Path.cwd()))
+        self._hands.add(hand)
+        return hand
+
+    async def _dismiss(self, hand: Any) -> None:
+        self._hands.discard(hand)
+        with suppress(self._ray.exceptions.RayError, TimeoutError):
+            await asyncio.wait_for(hand.close.remote(), _ANSWER_S)
+        self._ray.kill(hand)
+
+    def _mourn(self, error: Exception) -> None:
+        self._deaths += 1
+        said = str(error).strip().splitlines()[0]
+        if self._deaths > _DEATHS:
+            self._sitting.halt.stop(
+                RunError(f"{self._deaths} processes of the cluster died one after another: {said}")
+            )
+        else:
+            self._sitting.say(f"a process of the cluster died; its walks go on elsewhere ({said})")
+
+    def _halt_for(self, error: Exception) -> None:
+        cause = getattr(error, "cause", None)
+        known = isinstance(cause, DataForgeError)
+        self._sitting.halt.stop(
+            cause if known else RunError(f"in a process of the cluster: {error}")
+        )
+
+    def _note(self, part: Part, cause: Exception | None) -> None:
+        """Takes over how a part's walks ended, from its log."""
+        sitting = self._sitting
+        if cause is not None:
+            sitting.halt.stop(cause)
+        for place, outcome in _outcomes(sitting, part):
+            sitting.aim.see(place, outcome)
+        if sitting.aim.reached:
+            self._stop()
+
+    def _stop(self) -> None:
+        for hand in self._hands:
+            hand.stop.remote()
+
+    async def _listen(self) -> None:
+        while True:
+            await asyncio.sleep(_EVERY_S)
+            for hand in tuple(self._hands):
+                await self._hear(hand)
+
+    async def _hear(self, hand: Any) -> None:
+        try:
+            events = await asyncio.wait_for(hand.told.remote(), _ANSWER_S)
+        except (self._ray.exceptions.RayError, TimeoutError):
+            # Whether it died is for whoever waits for its part to find out.
+            return
+        for event in events:
+            self._sitting.watch(event)
+
+
+def _reach(address: str | None) -> None:
+    """Raises UsageError when nobody listens at an address, for which Ray would wait minutes."""
+    if address is None or address == "auto":
+        return
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), _ANSWER_S).close()
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"--on ray: no cluster at {address} ({error}); `ray status` on one of its machines "
+            "says where it is, or leave --address out"
+        ) from None
+
+
+def _todo(sitting: Sitting) -> Iterator[Part]:
+    """The parts with walks to make, in the order of the plan; the aim sees those that are whole."""
+    ended = ended_walks(sitting.folder, sitting.manifest.fingerprint)
+    size, total = sitting.manifest.part_walks, sitting.plan.total
+    for number, start in enumerate(range(0, total, size)):
+        part = Part(number, start, min(start + size, total))
+        if sitting.aim.reached:
+            return
+        kept = dict(_seen(sitting, part, ended))
+        if len(kept) == part.stop - part.start and "failed" not in kept.values():
+            for place, outcome in kept.items():
+                sitting.aim.see(place, outcome)
+        else:
+            yield part
+
+
+def _outcomes(sitting: Sitting, part: Part) -> Iterator[tuple[int, Outcome]]:
+    """Place and outcome of the walks of a part that have ended, from its own log."""
+    name = part_name(part.number)
+    ended = EndedWalks(sitting.folder, [name], sitting.manifest.fingerprint)
+    return _seen(sitting, part, ended)
+
+
+def _seen(sitting: Sitting, part: Part, ended: EndedWalks) -> Iterator[tuple[int, Outcome]]:
+    for place, planned in enumerate(sitting.plan.stretch(part.start, part.stop), part.start):
+        end = ended.get(sitting.name(planned))
+        if end is not None:
+            yield place, end.outcome
