@@ -17,6 +17,7 @@ from dataforge.errors import RunError, RunLocked
 from dataforge.library.graphs import load_graph
 from dataforge.library.root import find_library
 from dataforge.run.aim import Aim
+from dataforge.run.budget import NO_BUDGET
 from dataforge.run.events import CallEnded, Event, WalkEnded
 from dataforge.run.garbage import collect_seldom
 from dataforge.run.halt import Halt
@@ -89,7 +90,8 @@ class Hand:
         library = find_library(self._request.library)
         loaded = load_graph(self._request.graph, library)
         order = await make_order(self._request, library, loaded, self._stack, lambda text: None)
-        order = replace(order, walks=self._manifest.walks)
+        # Budgets are kept by whoever hears of all hands.
+        order = replace(order, walks=self._manifest.walks, budget=NO_BUDGET)
         here = Manifest.of(order, (), self._manifest.part_walks)
         if here.fingerprint != self._manifest.fingerprint:
             found = "; ".join(self._manifest.differences(here))

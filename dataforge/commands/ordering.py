@@ -52,7 +52,13 @@ class Request:
     """Role -> spec, over those of the graph."""
     concurrency: int | None = None
     max_tokens: int | None = None
+    max_usd: float | None = None
+    max_walks: int | None = None
     max_seconds: float | None = None
+    prices: Path | None = None
+    """A table of what calls cost."""
+    log: Path | None = None
+    """A file that gets what happens, as JSON lines."""
     allow_shared_weights: bool = False
     accept_changes: bool = False
     on: str | None = None
@@ -79,6 +85,7 @@ async def make_order(
     """
     from dataforge.run.budget import Budget
     from dataforge.run.order import Order
+    from dataforge.run.prices import NO_PRICES, load_prices
 
     graph = loaded.graph
     chosen = specs(graph.roles, loaded.roles, request.models)
@@ -94,7 +101,8 @@ async def make_order(
         accept=request.accept,
         run_seed=request.run_seed,
         policy=request.policy or loaded.policy,
-        budget=Budget(request.max_tokens, request.max_seconds),
+        budget=Budget(request.max_tokens, request.max_seconds, request.max_usd, request.max_walks),
+        prices=load_prices(request.prices) if request.prices else NO_PRICES,
         concurrency=request.concurrency or _concurrency(players.values()),
         allow_shared_weights=request.allow_shared_weights,
         accept_changes=request.accept_changes,

@@ -16,6 +16,7 @@ from dataforge.errors import DataForgeError
 
 if TYPE_CHECKING:
     from dataforge.commands.ordering import Request
+    from dataforge.run.estimate import Estimate
     from dataforge.run.order import Order
     from dataforge.run.story import Story
 
@@ -68,7 +69,7 @@ def _ids(order: Order, count: int) -> Iterator[str]:
 def _estimate(stories: Sequence[Story], order: Order) -> Iterator[str]:
     from dataforge.run.estimate import MEASURES, estimate, spent
 
-    seen = [spent(story) for story in stories if story.walk.outcome != "failed"]
+    seen = [spent(story, order.rates) for story in stories if story.walk.outcome != "failed"]
     if not seen:
         yield "no walk ended that the whole could be judged by"
         return
@@ -83,6 +84,11 @@ def _estimate(stories: Sequence[Story], order: Order) -> Iterator[str]:
     for name, measure in MEASURES.items():
         made = estimate([measure(each) for each in seen], walks)
         yield f"  {name:10}  {_said(made.total, made.error, whole=walks <= len(seen))}"
+    costs = [each.usd for each in seen if each.usd is not None]
+    if len(costs) < len(seen):
+        yield f"  {'cost':10}  unknown: give models a price with --prices FILE"
+    elif any(costs):
+        yield f"  {'cost':10}  {_money(estimate(costs, walks))}"
     if walks > len(seen):
         left = (walks - len(seen)) * sum(each.seconds for each in seen) / len(seen)
         yield f"  {'time':10}  {_time(stories, left, walks, order.concurrency)}"
@@ -117,6 +123,11 @@ def _said(total: float, error: float | None, *, whole: bool) -> str:
         return f"{total:,.0f} (these were all alike)"
     digits = max(2, round(log10(total / error)) + 2) if total > 0 else 1
     return f"{_rounded(total, digits):,.0f} ± {_rounded(error, 2):,.0f}"
+
+
+def _money(made: Estimate) -> str:
+    spread = "" if not made.error else f" ± ${_rounded(made.error, 2):,.2g}"
+    return f"${made.total:,.4f}{spread}"
 
 
 def _rounded(number: float, digits: int) -> float:

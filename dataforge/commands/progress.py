@@ -105,4 +105,8 @@ class Live:
         if tally.now["failed"]:
             parts.append(f"failed {tally.now['failed']:,}")
         parts += [f"calls {tally.new + tally.reused:,}", f"{speed:,.0f} tokens/s"]
+        if tally.latency.count:
+            parts.append(f"p50 {tally.latency.percentile(0.5):.2f} s")
+        if tally.usd:
+            parts.append(f"${tally.usd:,.2f}{'+' if tally.unpriced else ''}")
         return "  ".join(parts)

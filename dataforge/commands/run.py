@@ -99,11 +99,36 @@ class Stop(click.exceptions.Exit):
     help="Stop once models have read and written N tokens; the same command goes on from there.",
 )
 @click.option(
+    "--max-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="X",
+    help="Stop once calls have cost X dollars, by --prices; the same command goes on from there.",
+)
+@click.option(
+    "--max-walks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Make N walks more and stop; the same command goes on from there.",
+)
+@click.option(
     "--time",
     "max_seconds",
     callback=span,
     metavar="SPAN",
     help="Stop after 90s, 15m or 2h; the same command goes on from there.",
+)
+@click.option(
+    "--prices",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help='What models cost: a TOML table ["name"] each, with in, out and cached, in USD a million '
+    "tokens.",
+)
+@click.option(
+    "--log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Add what happens to FILE as JSON lines, one an event, without prompts and replies.",
 )
 @click.option(
     "--allow-shared-weights",
@@ -160,7 +185,11 @@ def command(
     models: tuple[str, ...],
     concurrency: int | None,
     max_tokens: int | None,
+    max_usd: float | None,
+    max_walks: int | None,
     max_seconds: float | None,
+    prices: Path | None,
+    log: Path | None,
     allow_shared_weights: bool,
     accept_changes: bool,
     preview: int | None,
@@ -210,7 +239,11 @@ def command(
         models=bindings(models),
         concurrency=concurrency,
         max_tokens=max_tokens,
+        max_usd=max_usd,
+        max_walks=max_walks,
         max_seconds=max_seconds,
+        prices=prices,
+        log=log,
         allow_shared_weights=allow_shared_weights,
         accept_changes=accept_changes,
         on=on,
@@ -300,6 +333,7 @@ async def _go(
     loaded: LoadedGraph,
     adjust: Callable[[Order], Order] | None,
 ) -> Report:
+    from dataforge.commands.event_log import logged
     from dataforge.run.forge import forge
     from dataforge.run.halt import Halt
 
@@ -316,7 +350,8 @@ async def _go(
             from dataforge.commands.ray_crew import RayCrew
 
             crew = stack.enter_context(RayCrew(request, order.walks))
-        return await forge(order, request.out, live, halt, crew)
+        watch = live if request.log is None else logged(request.log, live, stack)
+        return await forge(order, request.out, watch, halt, crew)
 
 
 def _mind_signals(halt: Halt, live: Live) -> None:

@@ -78,6 +78,12 @@ def _show_run(folder: Path, as_json: bool) -> None:
     click.echo("")
     if report is not None:
         show_table(report)
+        click.echo("")
+        for stage in report.funnel:
+            lost = f", {stage.lost:,} lost there" if stage.lost else ""
+            again = f", {stage.attempts:,} attempts" if stage.attempts > stage.reached else ""
+            click.echo(f"{stage.reached:8,}  came to {stage.node}{lost}{again}")
+        click.echo("")
     else:
         click.echo(f"not finished: {len(ended):,} of {manifest.walks:,} walks ended so far")
     for outcome in get_args(Outcome):

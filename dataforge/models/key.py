@@ -30,8 +30,11 @@ class Key:
     """Such as `set OPENAI_API_KEY in the environment`."""
 
     def hidden(self, text: str) -> str:
-        """The text without the key, which some servers repeat in their complaints."""
-        return text.replace(self.value, "***") if self.value else text
+        """The text without the key, which some servers repeat in their complaints.
+
+        Also where a JSON text spells it with escapes, which are undone only later.
+        """
+        return re.sub("".join(map(_spelt, self.value)), "***", text) if self.value else text
 
 
 def find_key(env: str | None, file: str | None, usual: tuple[str, ...], *, needed: str = "") -> Key:
@@ -81,6 +84,12 @@ def _read(file: str) -> str:
     if not text.strip():
         raise UnknownModel(f"key_file={file}: is empty; put the key into it")
     return text
+
+
+def _spelt(character: str) -> str:
+    """A pattern for a character in any spelling of JSON."""
+    plain = re.escape(character)
+    return rf"(?:{plain}|\\{plain}|\\u(?i:{ord(character):04x}))"
 
 
 def _checked(text: str, where: str) -> str:

@@ -22,12 +22,20 @@ class Budget:
     """Tokens read and written by models, >= 1."""
     seconds: float | None = None
     """Of a clock on the wall."""
+    usd: float | None = None
+    """What calls cost, > 0; every model that plays then needs a price."""
+    walks: int | None = None
+    """Walks that are begun and made to their end, >= 1."""
 
     def passed(self, tally: Tally) -> str:
         """Why the sitting has to stop by what it has spent, in words; empty while it may go on."""
         spent = tally.tokens_in + tally.tokens_out
         if self.tokens is not None and spent >= self.tokens:
             return f"{spent:,} tokens used of the {self.tokens:,} allowed"
+        if self.usd is not None and tally.usd >= self.usd:
+            return f"${tally.usd:,.4f} spent of the ${self.usd:,.4f} allowed"
+        if self.walks is not None and tally.now.total() >= self.walks:
+            return f"{tally.now.total():,} walks made of the {self.walks:,} allowed"
         return ""
 
     def timed_out(self) -> str:

@@ -15,6 +15,7 @@ from math import sqrt
 from statistics import fmean, variance
 
 from dataforge.run.journal import ChatEntry, Entry
+from dataforge.run.prices import Price
 from dataforge.run.story import Story
 
 __all__ = ["MEASURES", "Estimate", "Spent", "at_once", "estimate", "spent"]
@@ -29,6 +30,8 @@ class Spent:
     """Of chat models."""
     tokens_in: int
     tokens_out: int
+    usd: float | None
+    """None where a call's price is not known."""
     seconds: float
     """Sum of the times of its calls and judgings."""
 
@@ -39,7 +42,7 @@ MEASURES: Mapping[str, Callable[[Spent], float]] = {
     "tokens in": lambda each: each.tokens_in,
     "tokens out": lambda each: each.tokens_out,
 }
-"""What is estimated of a run, by name. What calls cost in money belongs here, as one more."""
+"""What is estimated of a run, by name, beside what it costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,17 @@ class Estimate:
     """One standard error of the forecast; None where a single walk shows no spread."""
 
 
-def spent(story: Story) -> Spent:
-    """What a walk came to, by the journal."""
+def spent(story: Story, rates: Mapping[str, Price | None]) -> Spent:
+    """What a walk came to, by the journal; `rates`: role -> price of its model."""
     chats = [entry for entry in story.calls.values() if isinstance(entry, ChatEntry)]
+    priced = [(rates.get(entry.role), entry.reply) for entry in chats]
+    costs = [None if price is None else price.of(reply) for price, reply in priced]
     return Spent(
         accepted=story.walk.outcome == "accepted",
         calls=len(chats),
         tokens_in=sum(entry.reply.tokens_in for entry in chats),
         tokens_out=sum(entry.reply.tokens_out for entry in chats),
+        usd=None if None in costs else sum(each or 0.0 for each in costs),
         seconds=sum(entry.seconds for entry in story.calls.values()),
     )
 

@@ -5,11 +5,12 @@ No part of the run depends on a watcher, and a watcher sees nothing that is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from dataforge.errors import CallOutcome
 from dataforge.models.base import Reply
+from dataforge.run.prices import Price
 from dataforge.run.trace import WalkEnd
 
 __all__ = ["CallEnded", "CallFailed", "Event", "RunBegan", "Said", "WalkEnded", "Watch"]
@@ -24,17 +25,21 @@ class RunBegan:
     accepted: int
     """How many of them an earlier run of the command ended this way."""
     rejected: int
+    rates: Mapping[str, Price | None]
+    """Role -> price of its model; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
     """A model replied, now or on an earlier run of the command."""
 
+    walk_id: str
     role: str
     node: str
     reply: Reply
     seconds: float
     reused: bool
+    """The journal had it; `seconds` is then 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ class _Forge:
     async def go(self) -> Report:
         began = time.monotonic()
         earlier = self._on_disk()
-        self._see(RunBegan(self._order.walks, earlier["accepted"], earlier["rejected"]))
+        counts = (self._order.walks, earlier["accepted"], earlier["rejected"])
+        self._see(RunBegan(*counts, self._order.rates))
         clock = self._clock()
         try:
             await self._crew.walk(self._sitting)
@@ -140,8 +141,9 @@ class _Forge:
         report = make_report(
             sitting.folder,
             sitting.manifest,
-            Counter((end.outcome, end.node, end.reason) for end in ends()),
+            ends,
             self._tally,
+            prices=order.prices,
             walks=walks,
             pending=0 if reached else pending,
             stopped="" if reached else self._halt.why,

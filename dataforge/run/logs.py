@@ -10,7 +10,9 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, TypeVar
+
+from pydantic import BaseModel
 
 from dataforge.run.journal import Entry, read_entry
 from dataforge.run.log import parse, read_line
@@ -20,6 +22,8 @@ __all__ = ["JOURNAL", "WALKS", "Logs", "part_name", "part_names"]
 
 JOURNAL = "calls.jsonl"
 WALKS = "walks.jsonl"
+
+View = TypeVar("View", bound=BaseModel)
 
 _PARTS = "parts"
 _OPEN_AT_ONCE = 64
@@ -58,8 +62,12 @@ class Logs:
 
     def walk(self, part: str, offset: int) -> WalkEnd:
         """The walk's end at an offset of a part's log of walks."""
+        return self.walk_as(WalkEnd, part, offset)
+
+    def walk_as(self, kind: type[View], part: str, offset: int) -> View:
+        """The same as a model that reads less of it."""
         file = self._file(part, WALKS)
-        return parse(WalkEnd, read_line(file, offset), file.name, offset)
+        return parse(kind, read_line(file, offset), file.name, offset)
 
     def call(self, part: str, offset: int) -> Entry:
         """The call at an offset of a part's journal."""

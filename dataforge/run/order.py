@@ -9,6 +9,7 @@ from dataforge.errors import UsageError
 from dataforge.plan.graph import Graph
 from dataforge.run.budget import NO_BUDGET, Budget
 from dataforge.run.policy import Policy
+from dataforge.run.prices import NO_PRICES, Price, Prices, price_name
 from dataforge.run.roles import Role, check_roles
 from dataforge.run.seed import SeedStore
 
@@ -33,6 +34,8 @@ class Order:
     """By which rule walks are chosen."""
     budget: Budget = NO_BUDGET
     """What this sitting may spend."""
+    prices: Prices = NO_PRICES
+    """What calls cost, for the accounts and a budget of money."""
     concurrency: int = 8
     """Most walks in flight at once; changes nothing of what is made."""
     allow_shared_weights: bool = False
@@ -46,6 +49,11 @@ class Order:
     skipped_count: int = 0
     """How many there were in all."""
 
+    @property
+    def rates(self) -> dict[str, Price | None]:
+        """Role -> price of its model; None where it is not known."""
+        return {role: self.prices.of(player.spec) for role, player in self.players.items()}
+
 
 def check_order(order: Order) -> None:
     """Raises UsageError for an order that cannot be made."""
@@ -58,5 +66,13 @@ def check_order(order: Order) -> None:
         )
     if not len(order.seeds):
         raise UsageError(f"{order.seeds.path}: no seed to walk from")
+    if order.budget.usd is not None:
+        unknown = [role for role, rate in order.rates.items() if rate is None]
+        if unknown:
+            model = price_name(order.players[unknown[0]].spec)
+            raise UsageError(
+                f"a budget of money needs the price of every model, and {model!r}, which plays "
+                f"{unknown[0]}, has none: give it one in a file, --prices FILE"
+            )
     if order.walks < 1 or order.concurrency < 1:
         raise UsageError("a run needs at least 1 walk and a concurrency of at least 1")

@@ -7,19 +7,22 @@ sitting's, since adding up clocks of different machines means nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from dataforge.corpus.atomic import replace_file
-from dataforge.run.log import parse, read_lines
-from dataforge.run.logs import JOURNAL, part_names
+from dataforge.errors import CallOutcome
+from dataforge.run.finish import Ended
+from dataforge.run.funnel import Stage, funnel
 from dataforge.run.manifest import Manifest, RoleMark
+from dataforge.run.prices import Prices
+from dataforge.run.spending import Total, Usage, rolled_up, total, usage
 from dataforge.run.tally import Tally
 from dataforge.run.trace import Outcome
 
-__all__ = ["Ending", "Report", "Usage", "make_report", "table", "usage", "write_report"]
+__all__ = ["Ending", "Report", "cost", "make_report", "table", "write_report"]
 
 _SKIPPED_SHOWN = 20
 
@@ -33,20 +36,6 @@ class Ending(BaseModel):
     node: str
     reason: str
     count: int
-
-
-class Usage(BaseModel):
-    """What one node asked of one role, over the run's whole life."""
-
-    model_config = ConfigDict(frozen=True)
-
-    node: str
-    role: str
-    calls: int
-    tokens_in: int
-    tokens_out: int
-    seconds: float
-    """Sum of its calls' times, which overlap."""
 
 
 class Report(BaseModel):
@@ -74,7 +63,12 @@ class Report(BaseModel):
     """New tokens written a second of this sitting; None without a new call."""
     seconds: float
     """Of this sitting."""
+    failures: dict[CallOutcome, int]
+    """Times that an endpoint gave no reply in this sitting, by what came of it."""
     usage: tuple[Usage, ...]
+    """Over the run's whole life."""
+    funnel: tuple[Stage, ...]
+    """Where the walks were lost."""
     roles: dict[str, RoleMark]
     judge_card: str
     """What is known of how far the judge can be trusted."""
@@ -86,69 +80,18 @@ class Report(BaseModel):
     """How many there were in all."""
 
     @property
-    def calls(self) -> int:
-        """Model calls over the run's whole life."""
-        return sum(each.calls for each in self.usage)
-
-    @property
-    def tokens_in(self) -> int:
-        """Tokens read over the run's whole life."""
-        return sum(each.tokens_in for each in self.usage)
-
-    @property
-    def tokens_out(self) -> int:
-        """Tokens written over the run's whole life."""
-        return sum(each.tokens_out for each in self.usage)
-
-
-class _Spent(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    class Reply(BaseModel):
-        tokens_in: int
-        tokens_out: int
-
-    kind: str
-    node: str
-    role: str
-    seconds: float
-    reply: Reply | None = None
-
-
-def usage(folder: Path) -> tuple[Usage, ...]:
-    """What each node asked of each role, by node and role, from a run's journals."""
-    sums: dict[tuple[str, str], list[float]] = {}
-    for spent in _spent(folder):
-        if spent.reply is not None:
-            added = (1, spent.reply.tokens_in, spent.reply.tokens_out, spent.seconds)
-            kept = sums.setdefault((spent.node, spent.role), [0, 0, 0, 0.0])
-            kept[:] = [was + more for was, more in zip(kept, added, strict=True)]
-    return tuple(
-        Usage(
-            node=node,
-            role=role,
-            calls=int(calls),
-            tokens_in=int(tokens_in),
-            tokens_out=int(tokens_out),
-            seconds=seconds,
-        )
-        for (node, role), (calls, tokens_in, tokens_out, seconds) in sorted(sums.items())
-    )
-
-
-def _spent(folder: Path) -> Iterator[_Spent]:
-    for part in part_names(folder):
-        journal = folder / part / JOURNAL
-        for offset, line in read_lines(journal) if journal.exists() else ():
-            yield parse(_Spent, line, str(journal), offset)
+    def total(self) -> Total:
+        """Sums over the run's whole life."""
+        return total(self.usage)
 
 
 def make_report(
     folder: Path,
     manifest: Manifest,
-    ends: Counter[tuple[Outcome, str, str]],
+    ends: Callable[[], Iterable[Ended]],
     tally: Tally,
     *,
+    prices: Prices,
     walks: int,
     pending: int,
     stopped: str,
@@ -159,10 +102,11 @@ def make_report(
 ) -> Report:
     """The report of the run in `folder` after a sitting of `seconds`.
 
-    `ends`: how many walks ended how, at which node and why.
+    `ends`: the walks that count, gone through twice.
     """
+    why = Counter((end.outcome, end.node, end.reason) for end in ends())
     outcomes: Counter[Outcome] = Counter()
-    for (outcome, _, _), count in ends.items():
+    for (outcome, _, _), count in why.items():
         outcomes[outcome] += count
     return Report(
         graph=manifest.graph,
@@ -176,7 +120,7 @@ def make_report(
         endings=tuple(
             Ending(outcome=outcome, node=node, reason=reason, count=count)
             for (outcome, node, reason), count in sorted(
-                ends.items(), key=lambda each: (-each[1], each[0])
+                why.items(), key=lambda each: (-each[1], each[0])
             )
             if outcome != "accepted"
         ),
@@ -184,7 +128,9 @@ def make_report(
         reused=tally.reused,
         tokens_per_s=tally.tokens_out / seconds if tally.new and seconds > 0 else None,
         seconds=seconds,
-        usage=usage(folder),
+        failures=dict(tally.failures.most_common()),
+        usage=usage(folder, {role: mark.spec for role, mark in manifest.roles.items()}, prices),
+        funnel=funnel(folder, ends()),
         roles=manifest.roles,
         judge_card=judge_card,
         overrides=manifest.overrides,
@@ -215,15 +161,32 @@ def table(report: Report) -> list[tuple[str, str, str]]:
     if report.pending:
         note = f"{report.stopped}; " if report.stopped else ""
         rows.append(("pending", f"{report.pending:,}", f"{note}the same command continues"))
+    spent = report.total
     rows += [
-        ("calls", f"{report.calls:,}", f"reused {report.reused:,}, new {report.new:,}"),
-        ("tokens in", f"{report.tokens_in:,}", ""),
-        ("tokens out", f"{report.tokens_out:,}", ""),
+        ("calls", f"{spent.calls:,}", f"reused {report.reused:,}, new {report.new:,}"),
+        ("tokens in", f"{spent.tokens_in:,}", _part(spent.tokens_cached, "cached")),
+        ("tokens out", f"{spent.tokens_out:,}", _part(spent.tokens_reasoning, "reasoning")),
+        ("cost", *cost(spent)),
     ]
+    if report.failures:
+        told = ", ".join(f"{count:,} {outcome}" for outcome, count in report.failures.items())
+        rows.append(("no reply", f"{sum(report.failures.values()):,}", f"{told}; this sitting"))
     if report.tokens_per_s is not None:
         rows.append(("tokens/s", f"{report.tokens_per_s:,.1f}", "written, this sitting"))
     rows.append(("time", _spoken(report.seconds), "this sitting"))
     return rows
+
+
+def cost(spent: Total) -> tuple[str, str]:
+    """What calls cost, and what to know of it."""
+    if not spent.unpriced:
+        return f"${spent.usd:,.4f}", ""
+    note = f"{spent.unpriced:,} calls of models without a price; --prices FILE gives them one"
+    return (f"${spent.usd:,.4f}" if spent.usd else "unknown"), note
+
+
+def _part(tokens: int, what: str) -> str:
+    return f"{tokens:,} {what}" if tokens else ""
 
 
 _NOTES = {
@@ -239,10 +202,27 @@ def _markdown(report: Report) -> str:
     lines += ["", "## Models", "", "| role | model | weights |", "|---|---|---|"]
     lines += [f"| {role} | {m.spec} | {m.weights} |" for role, m in report.roles.items()]
     lines += ["", "## Calls", ""]
-    lines += ["| node | role | calls | tokens in | tokens out |", "|---|---|--:|--:|--:|"]
+    lines += ["| node | role | model | calls | cut | tokens in | out | cost | p50 | p95 |"]
+    lines += ["|---|---|---|--:|--:|--:|--:|--:|--:|--:|"]
     lines += [
-        f"| {u.node} | {u.role} | {u.calls:,} | {u.tokens_in:,} | {u.tokens_out:,} |"
+        f"| {u.node} | {u.role} | {u.model} | {u.calls:,} | {u.cut:,} | {u.tokens_in:,} "
+        f"| {u.tokens_out:,} | {cost(total([u]))[0]} | {u.p50:.2f} s | {u.p95:.2f} s |"
         for u in report.usage
+    ]
+    for what, by in (("node", _node), ("role", _role), ("model", _model)):
+        lines += ["", f"| {what} | calls | tokens in | cached | out | reasoning | cost |"]
+        lines += ["|---|--:|--:|--:|--:|--:|--:|"]
+        lines += [
+            f"| {name} | {t.calls:,} | {t.tokens_in:,} | {t.tokens_cached:,} | {t.tokens_out:,} "
+            f"| {t.tokens_reasoning:,} | {cost(t)[0]} |"
+            for name, t in rolled_up(report.usage, by).items()
+        ]
+    lines += ["", "## Where walks were lost", ""]
+    lines += ["| node | reached | lost | attempts | what came of them |", "|---|--:|--:|--:|---|"]
+    lines += [
+        f"| {stage.node} | {stage.reached:,} | {stage.lost:,} | {stage.attempts:,} "
+        f"| {', '.join(f'{n:,} {outcome}' for outcome, n in stage.outcomes.items())} |"
+        for stage in report.funnel
     ]
     if report.judge_card:
         lines += ["", "## How far the judge can be trusted", "", report.judge_card.rstrip()]
@@ -255,6 +235,18 @@ def _markdown(report: Report) -> str:
         if report.skipped_count > _SKIPPED_SHOWN:
             lines.append("- … more of them are in report.json")
     return "\n".join(lines) + "\n"
+
+
+def _node(usage: Usage) -> str:
+    return usage.node
+
+
+def _role(usage: Usage) -> str:
+    return usage.role
+
+
+def _model(usage: Usage) -> str:
+    return usage.model
 
 
 def _spoken(seconds: float) -> str:

@@ -195,7 +195,8 @@ class _BoundModel:
                         reply=reply,
                     )
                 )
-        asking.watch(CallEnded(self._role, attempt.node, reply, seconds, found is not None))
+        ended = (asking.walk_id, self._role, attempt.node, reply, seconds, found is not None)
+        asking.watch(CallEnded(*ended))
         return reply
 
 

@@ -118,14 +118,16 @@ class _Shift:
         """The walks to make, until enough are accepted."""
         sitting, order = self._sitting, self._order
         routes = policy(order.policy, order.graph)
+        begun = 0
         for place, planned in enumerate(sitting.plan.stretch(start, stop), start):
-            if sitting.aim.reached:
+            if sitting.aim.reached or begun == order.budget.walks:
                 return
             name = sitting.name(planned)
             end = self._kept.get(name)
             if end is not None:
                 sitting.aim.see(place, end.outcome)
             else:
+                begun += 1
                 draws = Draws(order.run_seed, planned.seed_id, planned.walk)
                 yield _Due(place, planned, name, routes(draws, place))
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dataforge.errors import RunError
-from dataforge.run.events import CallEnded, Event, RunBegan, WalkEnded
+from dataforge.errors import CallOutcome, RunError
+from dataforge.run.events import CallEnded, CallFailed, Event, RunBegan, WalkEnded
+from dataforge.run.latency import Latency
+from dataforge.run.prices import Price
 from dataforge.run.trace import Outcome
 
 __all__ = ["Tally", "conserve"]
@@ -30,12 +33,21 @@ class Tally:
     """Of new calls."""
     tokens_out: int = 0
     """Of new calls."""
+    usd: float = 0.0
+    """Of new calls whose price is known."""
+    unpriced: int = 0
+    """New calls whose price is not known."""
+    failures: Counter[CallOutcome] = field(default_factory=Counter)
+    """Times that an endpoint gave no reply, by what came of it."""
+    latency: Latency = field(default_factory=Latency)
+    """Of new calls."""
+    _rates: Mapping[str, Price | None] = field(default_factory=dict)
 
     def see(self, event: Event) -> None:
         """Counts an event."""
         match event:
             case RunBegan():
-                self.walks = event.walks
+                self.walks, self._rates = event.walks, event.rates
                 self.earlier = Counter({"accepted": event.accepted, "rejected": event.rejected})
             case WalkEnded():
                 self.now[event.end.outcome] += 1
@@ -45,6 +57,14 @@ class Tally:
                 self.new += 1
                 self.tokens_in += event.reply.tokens_in
                 self.tokens_out += event.reply.tokens_out
+                self.latency.see(event.seconds)
+                price = self._rates.get(event.role)
+                if price is None:
+                    self.unpriced += 1
+                else:
+                    self.usd += price.of(event.reply)
+            case CallFailed():
+                self.failures[event.outcome] += 1
 
     def recount(self, on_disk: Counter[Outcome]) -> None:
         """Takes over how many walks have ended in all from what is on disk."""

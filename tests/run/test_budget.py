@@ -28,7 +28,7 @@ async def test_a_budget_of_tokens_stops_a_run_that_is_then_continued_to_the_same
 async def test_a_budget_of_tokens_passes_by_no_more_than_what_is_in_flight(tmp_path: Path) -> None:
     voice = Voice()
     report = await run(replace(order(20, voice), budget=Budget(tokens=60), concurrency=1), tmp_path)
-    spent = report.tokens_in + report.tokens_out
+    spent = report.total.tokens_in + report.total.tokens_out
     assert 60 <= spent < 60 + 15
 
 

@@ -68,7 +68,7 @@ async def test_the_tables_hold_the_accepted_and_every_call_behind_them(tmp_path:
         last = [c for c in calls if c.sample_id == sample.id and not c.superseded][-1]
         assert last.messages[-1].content == sample.messages[-1].content
     assert any(call.superseded for call in calls)
-    assert report.calls == report.new == len(voice.asked)
+    assert report.total.calls == report.new == len(voice.asked)
 
 
 async def test_the_same_command_again_asks_nothing_and_changes_nothing(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_more_walks_later_only_add(tmp_path: Path) -> None:
     report = await run(order(20, voice), tmp_path / "run")
     await run(order(20), tmp_path / "whole")
     assert bytes_of(tmp_path / "run") == bytes_of(tmp_path / "whole")
-    assert report.calls == len(voice.asked)
+    assert report.total.calls == len(voice.asked)
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -111,7 +111,7 @@ async def test_a_run_stopped_and_continued_is_the_unbroken_run(
     assert report.pending == 0
     await run(order(20), folder / "whole")
     assert bytes_of(folder / "run") == bytes_of(folder / "whole")
-    assert report.calls == len(voice.asked)
+    assert report.total.calls == len(voice.asked)
 
 
 @settings(max_examples=15)
@@ -135,7 +135,7 @@ async def test_logs_torn_anywhere_lead_to_the_same_corpus(
     said: list[str] = []
     report = await run(order(10), folder, lambda event: said.append(str(event)))
     assert bytes_of(folder) == whole
-    assert report.calls == data.count(b'"kind":"chat"')
+    assert report.total.calls == data.count(b'"kind":"chat"')
 
 
 def unreliable(rates: dict[str, int]) -> Voice:
@@ -228,7 +228,7 @@ async def test_a_fatal_error_stops_the_run_and_keeps_what_was_done(tmp_path: Pat
     report = await run(order(20, voice), tmp_path / "run")
     await run(order(20), tmp_path / "whole")
     assert bytes_of(tmp_path / "run") == bytes_of(tmp_path / "whole")
-    assert len(voice.asked) + 25 == report.calls
+    assert len(voice.asked) + 25 == report.total.calls
 
 
 async def test_a_disk_that_fills_is_said_as_such_and_room_lets_the_run_go_on(

@@ -40,9 +40,9 @@ async def test_the_table_lists_ends_by_node_and_reason(tmp_path: Path) -> None:
 async def test_usage_covers_every_sitting_and_speed_only_the_last(tmp_path: Path) -> None:
     first = await run(replace(order(10), walks=5), tmp_path)
     again = await run(order(10), tmp_path)
-    assert again.calls == first.new + again.new
+    assert again.total.calls == first.new + again.new
     idle = await run(order(10), tmp_path)
-    assert (idle.calls, idle.new, idle.tokens_per_s) == (again.calls, 0, None)
+    assert (idle.total.calls, idle.new, idle.tokens_per_s) == (again.total.calls, 0, None)
 
 
 @pytest.mark.parametrize(
