@@ -6,7 +6,7 @@ What a node file needs to import is here; everything else is imported from where
 from __future__ import annotations
 
 from dataforge.errors import Unmet
-from dataforge.models.base import Message, Model, Params, Reply
+from dataforge.models.base import Message, Model, Params, Reply, TokenLogprob, ToolCall
 from dataforge.models.judge import Case, Judge, Rubric
 from dataforge.plan.graph import Graph
 from dataforge.plan.loop import loop
@@ -26,6 +26,8 @@ __all__ = [
     "Reply",
     "Rubric",
     "Struct",
+    "TokenLogprob",
+    "ToolCall",
     "Unmet",
     "Verdict",
     "gate",

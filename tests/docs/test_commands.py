@@ -152,7 +152,7 @@ def test_every_option_that_a_text_names_exists() -> None:
         if (command := main.get_command(context, name)) is not None
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
-    } | {"--help", "--no-deps", "--quick"}
+    } | {"--help", "--no-deps", "--quick", "--head"}
     for page in PAGES:
         for span in code_spans(page):
             for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span):
