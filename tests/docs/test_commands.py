@@ -146,10 +146,17 @@ def test_a_make_command_names_a_target_and_variables_that_exist(command: str) ->
 
 def test_every_option_that_a_text_names_exists() -> None:
     context = click.Context(main)
+    commands = [main.get_command(context, name) for name in COMMANDS]
+    inner = [
+        each
+        for group in commands
+        if isinstance(group, click.Group)
+        for each in group.commands.values()
+    ]
     options = {
         option
-        for name in COMMANDS
-        if (command := main.get_command(context, name)) is not None
+        for command in (*commands, *inner)
+        if command is not None
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     } | {"--help", "--no-deps", "--quick", "--head"}
