@@ -31,7 +31,7 @@ def test_money_is_counted_bounded_and_shown(library: Path, tmp_path: Path) -> No
     with ExitStack() as stack:
         server = stack.enter_context(EchoServer(tmp_path, 0.0))
         models = [f"--model={role}={server.url}" for role in ("writer", "answerer")]
-        run = ("run", "small", "--library", library, *models)
+        run: list[str | Path] = ["run", "small", "--library", library, *models]
         refused = dataforge(*run, "--max-usd", "0.05")
         assert refused.exit_code == 2
         assert "'echo', which plays" in refused.stderr
