@@ -16,7 +16,7 @@ from tests.commands.small import dataforge, make_library
 
 HEAVY = (
     *("torch", "transformers", "polars", "aiohttp", "litellm", "xllamacpp"),
-    *("sentence_transformers", "numba", "rich", "networkx", "numpy"),
+    *("sentence_transformers", "numba", "rich", "networkx", "numpy", "datasketch", "pydantic"),
 )
 ROOT = Path(__file__).parents[2]
 
