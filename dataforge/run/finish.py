@@ -21,7 +21,7 @@ from dataforge.run.logs import JOURNAL, WALKS, Logs, part_names
 from dataforge.run.scratch import scratch
 from dataforge.run.trace import Outcome, WalkEnd
 
-__all__ = ["CALLS", "CORPUS", "Ended", "EndedWalks", "ended_walks", "make_corpus"]
+__all__ = ["CALLS", "CORPUS", "Ended", "EndedWalks", "ended_walks", "kept_in_order", "make_corpus"]
 
 CORPUS = "corpus.parquet"
 CALLS = "calls.parquet"
@@ -98,6 +98,14 @@ _ENDED = "part, offset, seed, outcome, node, reason"
 def ended_walks(folder: Path, fingerprint: str) -> EndedWalks:
     """How the walks of a run directory ended under this fingerprint."""
     return EndedWalks(folder, part_names(folder), fingerprint)
+
+
+def kept_in_order(ends: Iterable[Ended]) -> Callable[[], Iterator[Ended]]:
+    """The same ends again and again, from disk; looking them up anew costs ten times that."""
+    base = scratch("CREATE TABLE ended (part, offset, seed, outcome, node, reason)")
+    base.executemany("INSERT INTO ended VALUES (?, ?, ?, ?, ?, ?)", ends)
+    ordered = f"SELECT {_ENDED} FROM ended ORDER BY rowid"
+    return lambda: map(Ended._make, base.execute(ordered))
 
 
 def make_corpus(folder: Path, ends: Callable[[], Iterable[Ended]]) -> None:

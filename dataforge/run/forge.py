@@ -13,14 +13,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from dataforge.errors import DataForgeError
 from dataforge.run.aim import Aim
 from dataforge.run.events import Event, RunBegan, Watch
-from dataforge.run.finish import Ended, ended_walks, make_corpus
+from dataforge.run.finish import ended_walks, kept_in_order, make_corpus
 from dataforge.run.halt import Halt
 from dataforge.run.lock import hold
 from dataforge.run.manifest import Manifest, settle
@@ -134,9 +133,7 @@ class _Forge:
         pending = conserve(self._tally, on_disk, self._halt.asked or reached)
         walks = sitting.aim.length or order.walks
 
-        def ends() -> Iterator[Ended]:
-            return sitting.ends(ended.get, sitting.plan.by_seed(walks))
-
+        ends = kept_in_order(sitting.ends(ended.get, sitting.plan.by_seed(walks)))
         make_corpus(sitting.folder, ends)
         report = make_report(
             sitting.folder,
