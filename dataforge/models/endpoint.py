@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import orjson
+from yarl import URL
 
 from dataforge.errors import FatalModelError, ModelError, TransientModelError
 from dataforge.models.base import Reply
@@ -43,6 +44,7 @@ class Endpoint:
         """`path` is added to that of `url`; `headers` may hold the key; `timeout` is in seconds."""
         parts = urlsplit(url)
         self._url = parts._replace(path=parts.path.rstrip("/") + path).geturl()
+        self._parsed: URL | None = None
         self.where = f"{model} at {parts._replace(query='').geturl()}"
         """The model and its address, for messages; without a query, which may hold a key."""
         self.limit = limit
@@ -85,14 +87,17 @@ class Endpoint:
     async def _post(self, data: bytes) -> tuple[int, bytes, float | None]:
         """Status, body, and the wait asked for in seconds."""
         try:
-            async with self._opened().post(self._url, data=data, allow_redirects=False) as response:
+            session = self._opened()
+            if self._parsed is None:
+                self._parsed = URL(self._url)
+            async with session.post(self._parsed, data=data, allow_redirects=False) as response:
                 wait = retry_after(response.headers.get("Retry-After"))
                 return response.status, await response.read(), wait
         except aiohttp.ClientConnectorCertificateError as error:
             raise FatalModelError(
                 f"{self.where}: its certificate is not trusted: {error.certificate_error}"
             ) from None
-        except aiohttp.InvalidURL:
+        except (aiohttp.InvalidURL, ValueError):
             raise FatalModelError(f"{self.where}: the address is not a valid one") from None
         except TimeoutError:
             raise TransientModelError(f"{self.where}: no answer in time") from None
@@ -109,6 +114,8 @@ class Endpoint:
                 headers=self._headers,
                 timeout=self._timeout,
                 connector=aiohttp.TCPConnector(limit=self.limit),
+                # A jar would be looked through for each request, and no API has cookies.
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 

@@ -120,12 +120,15 @@ class _Forge:
         """How many walks of the plan ended how."""
         sitting = self._sitting
         ended = ended_walks(sitting.folder, sitting.manifest.fingerprint)
+        if not len(ended):
+            return Counter()
         return Counter(end.outcome for end in sitting.ends(ended.get, sitting.plan))
 
     def _finish(self, seconds: float) -> Report:
         sitting, order = self._sitting, self._order
         ended = ended_walks(sitting.folder, sitting.manifest.fingerprint)
-        on_disk = Counter(end.outcome for end in sitting.ends(ended.get, sitting.plan))
+        ends = kept_in_order(sitting.ends(ended.get, sitting.plan.by_seed(order.walks)))
+        on_disk = Counter(end.outcome for end in ends())
         reached = sitting.aim.reached
         if self._crew.part_walks:
             # What others saw and died before telling is on disk all the same.
@@ -133,7 +136,8 @@ class _Forge:
         pending = conserve(self._tally, on_disk, self._halt.asked or reached)
         walks = sitting.aim.length or order.walks
 
-        ends = kept_in_order(sitting.ends(ended.get, sitting.plan.by_seed(walks)))
+        if walks < order.walks:
+            ends = kept_in_order(sitting.ends(ended.get, sitting.plan.by_seed(walks)))
         make_corpus(sitting.folder, ends)
         report = make_report(
             sitting.folder,

@@ -8,7 +8,6 @@ stopped or not. It costs a hash a draw; it is no source of secrets.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,7 +60,7 @@ class Draws:
     @cached_property
     def _begun(self) -> hashlib.blake2b:
         """The hash of what all draws of the walk begin with: a JSON list, still open."""
-        asked = json.dumps([self.run_seed, self.seed_id, self.walk])[:-1]
+        asked = f"[{self.run_seed}, {_said(self.seed_id)}, {self.walk}"
         return hashlib.blake2b(asked.encode(), digest_size=_BITS // 8)
 
 

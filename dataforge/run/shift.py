@@ -74,6 +74,7 @@ class _Due(NamedTuple):
     """In the plan, from 0."""
     planned: Planned
     name: str
+    draws: Draws
     route: Route
 
 
@@ -81,11 +82,11 @@ class _Kept:
     """Walks that ended in earlier sittings and are not walked again."""
 
     def __init__(self, ended: EndedWalks) -> None:
-        self._ended = ended
+        self._ended = ended if len(ended) else None
 
     def get(self, name: str) -> Ended | None:
         """How the walk of an id ended, if it stays so."""
-        end = self._ended.get(name)
+        end = self._ended.get(name) if self._ended else None
         return None if end is None or end.outcome == "failed" else end
 
 
@@ -129,34 +130,34 @@ class _Shift:
             else:
                 begun += 1
                 draws = Draws(order.run_seed, planned.seed_id, planned.walk)
-                yield _Due(place, planned, name, routes(draws, place))
+                yield _Due(place, planned, name, draws, routes(draws, place))
 
     async def _work(self, ground: Ground, todo: Iterator[_Due]) -> None:
         sitting = self._sitting
-        for place, planned, name, route in todo:
+        for due in todo:
             if sitting.halt.asked:
                 return
             try:
-                end = await self._walk(ground, planned, name, route)
+                end = await self._walk(ground, due)
                 await self._walks.append(end.model_dump_json().encode())
             except Stopped:
                 return
             except (FatalModelError, RunError) as error:
                 sitting.halt.stop(error)
                 return
-            sitting.aim.see(place, end.outcome)
+            sitting.aim.see(due.place, end.outcome)
             sitting.watch(WalkEnded(end))
 
-    async def _walk(self, ground: Ground, planned: Planned, name: str, route: Route) -> WalkEnd:
-        seed = self._order.seeds[planned.seed]
+    async def _walk(self, ground: Ground, due: _Due) -> WalkEnd:
+        seed = self._order.seeds[due.planned.seed]
         passage = clean(seed.passage)
-        twin = self._order.seeds.twin(planned.seed)
+        twin = self._order.seeds.twin(due.planned.seed)
         if twin is not None:
             return WalkEnd(
-                id=name,
+                id=due.name,
                 fingerprint=ground.fingerprint,
                 seed_id=clean(seed.id),
-                walk=planned.walk,
+                walk=due.planned.walk,
                 passage=passage,
                 outcome="rejected",
                 node=SEEDS,
@@ -164,6 +165,5 @@ class _Shift:
                 detail=clean(f"same passage as seed {twin}"),
             )
         fields = {name: clean(value) for name, value in seed.meta.items()} | {"passage": passage}
-        draws = Draws(self._order.run_seed, seed.id, planned.walk)
-        walk = Walk(ground, name, draws, passage, route)
+        walk = Walk(ground, due.name, due.draws, passage, due.route)
         return await walk.make(entry(ground.graph.preconditions, fields))
