@@ -48,18 +48,21 @@ class _Steps(BaseModel):
 @dataclass(slots=True)
 class _Sum:
     reached: int = 0
+    places: int = 0
     lost: int = 0
     outcomes: Counter[CallOutcome] = field(default_factory=Counter)
 
 
 def funnel(folder: Path, ends: Iterable[Ended]) -> tuple[Stage, ...]:
-    """The nodes that walks of a run directory came to, in the order they were first reached."""
+    """The nodes that walks of a run directory came to, in the order they come to them."""
     sums: dict[str, _Sum] = {}
     with Logs(folder) as logs:
         for end in ends:
             attempts = logs.walk_as(_Steps, end.part, end.offset).attempts
-            for node in dict.fromkeys(attempt.node for attempt in attempts):
-                sums.setdefault(node, _Sum()).reached += 1
+            for place, node in enumerate(dict.fromkeys(attempt.node for attempt in attempts)):
+                summed = sums.setdefault(node, _Sum())
+                summed.reached += 1
+                summed.places += place
             for attempt in attempts:
                 sums[attempt.node].outcomes[attempt.outcome] += 1
             if end.outcome != "accepted":
@@ -72,5 +75,11 @@ def funnel(folder: Path, ends: Iterable[Ended]) -> tuple[Stage, ...]:
             attempts=summed.outcomes.total(),
             outcomes=dict(summed.outcomes.most_common()),
         )
-        for node, summed in sums.items()
+        for node, summed in sorted(sums.items(), key=_depth)
     )
+
+
+def _depth(each: tuple[str, _Sum]) -> tuple[float, str]:
+    """How far along a walk a node stands on the average."""
+    node, summed = each
+    return summed.places / max(1, summed.reached), node
