@@ -7,7 +7,7 @@ passage too short or ill-formed for a graph is turned away by the graph's own ga
 Memory follows neither the number of seeds nor their length: a passage is read when it is needed,
 from its place in a plain file or folder, else (gzip, Parquet) from a copy on disk.
 
-Ids: the record's own `id` where it is a text or whole number, else `<stem>:<line>` (Parquet: row;
+Ids: the record's own `id` where it is a short text or a number, else `<stem>:<line>` (Parquet: row;
 folder: the text's path in it). A later record with an id already taken is skipped when it is the
 same passage, else it becomes `<id>@<line>`.
 """
@@ -24,6 +24,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from dataforge.errors import InputError
+from dataforge.models.text import clean
 from dataforge.run.seed import Place, Seed, SeedStore
 
 __all__ = ["FIELDS", "MOST_SKIPPED", "SeedFile", "Skipped", "read_seeds"]
@@ -87,6 +88,8 @@ def read_seeds(path: Path, field: str | None = None) -> SeedFile:
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder")
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: is no file that can be read twice; write it to one first")
     try:
         if path.is_dir() or path.name.endswith(_TEXTS):
             if field is not None:
@@ -152,7 +155,7 @@ class _Reading:
             if name not in ("id", self._field) and (said := _plain(value))
         }
         own = _plain(found.record.get("id"))
-        return Seed(own or f"{_stem(self._path)}:{found.number}", passage, meta)
+        return Seed(own or clean(f"{_stem(self._path)}:{found.number}"), passage, meta)
 
     def _again(self, place: Place) -> Seed | None:
         """The seed at a place of a plain file or folder; None where it cannot be read any more."""
@@ -223,7 +226,7 @@ def _lines(path: Path) -> Iterator[_Found]:
                 text = _without_mark(path, line) if number == 1 else line
                 if text.strip():
                     place = None if zipped else offset + len(line) - len(text)
-                    yield _Found(str(number), f"{path}:{number}", _record(text), place)
+                    yield _Found(str(number), clean(f"{path}:{number}"), _record(text), place)
                 offset += len(line)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
@@ -275,7 +278,7 @@ def _rows(path: Path, field: str | None) -> Iterator[_Found]:
         for frame in pl.scan_parquet(path).select(plain).collect_batches(maintain_order=True):
             for row in frame.iter_rows(named=True):
                 number += 1
-                yield _Found(str(number), f"{path}: row {number}", row)
+                yield _Found(str(number), clean(f"{path}: row {number}"), row)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"{path}: is no Parquet file that can be read ({str(error).splitlines()[0]}); write or "
@@ -295,13 +298,17 @@ def _folder(path: Path) -> Iterator[_Found]:
         yield _text(file, file.relative_to(path).as_posix())
 
 
-def _text(file: Path, number: str) -> _Found:
+def _text(file: Path, place: str) -> _Found:
+    # A name on disk may be any bytes; one that is no text is no place that can be looked up.
+    number, where = clean(place), clean(str(file))
     raw = file.read_bytes()
     try:
         text = _without_mark(file, raw).decode("utf-8")
     except UnicodeDecodeError as error:
-        return _Found(number, str(file), f"is not UTF-8 at byte {error.start + 1}")
-    return _Found(number, str(file), {"passage": text, "id": number}, number)
+        return _Found(number, where, f"is not UTF-8 at byte {error.start + 1}")
+    return _Found(
+        number, where, {"passage": text, "id": number}, place if number == place else None
+    )
 
 
 def _plain(value: object) -> str:
