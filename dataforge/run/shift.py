@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dataforge.errors import FatalModelError, RunError
 from dataforge.models.text import clean
 from dataforge.plan.route import Route
 from dataforge.run.events import WalkEnded
@@ -131,19 +130,20 @@ class _Shift:
 
     async def _work(self, ground: Ground, todo: Iterator[_Due]) -> None:
         sitting = self._sitting
-        for place, planned, name, route in todo:
-            if sitting.halt.asked:
-                return
-            try:
+        try:
+            for place, planned, name, route in todo:
+                if sitting.halt.asked:
+                    return
                 end = await self._walk(ground, planned, name, route)
                 await self._walks.append(end.model_dump_json().encode())
-            except Stopped:
-                return
-            except (FatalModelError, RunError) as error:
-                sitting.halt.stop(error)
-                return
-            sitting.aim.see(place, end.outcome)
-            sitting.watch(WalkEnded(end))
+                sitting.aim.see(place, end.outcome)
+                sitting.watch(WalkEnded(end))
+        except Stopped:
+            return
+        except Exception as error:
+            # Whatever it is, a bug too: others' calls in flight are finished and kept before the
+            # run raises it.
+            sitting.halt.stop(error)
 
     async def _walk(self, ground: Ground, planned: Planned, name: str, route: Route) -> WalkEnd:
         seed = self._order.seeds[planned.seed]
