@@ -60,7 +60,6 @@ async def shift(sitting: Sitting, folder: Path, start: int, stop: int) -> None:
             sitting.say(f"{log.path.name}: passed over {log.damaged} damaged lines")
     try:
         await _Shift(sitting, walks, journal, kept).go(start, stop)
-        await journal.settled()
     finally:
         await journal.close()
         await walks.close()
@@ -109,9 +108,12 @@ class _Shift:
             watch=sitting.watch,
         )
         todo = self._todo(start, stop)
-        async with staff, asyncio.TaskGroup() as group:
-            for _ in range(min(order.concurrency, stop - start)):
-                group.create_task(self._work(ground, todo))
+        async with staff:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(order.concurrency, stop - start)):
+                    group.create_task(self._work(ground, todo))
+            # Before the workers that were hired are closed, who may still have a reply coming.
+            await self._journal.settled()
 
     def _todo(self, start: int, stop: int) -> Iterator[_Due]:
         """The walks to make, until enough are accepted."""
