@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import textwrap
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -35,7 +36,7 @@ def show_dry(request: Request) -> None:
 
     library = find_library(request.library)
     loaded = load_graph(request.graph, library)
-    seeds = seeds_of(request, library).seeds
+    seeds = seeds_of(request, library, partial(click.echo, err=True)).seeds
     if not len(seeds):
         raise UsageError(f"{seeds.path}: no seed to walk from")
     models = request.models

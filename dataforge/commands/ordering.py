@@ -89,7 +89,7 @@ async def make_order(
 
     graph = loaded.graph
     chosen = specs(graph.roles, loaded.roles, request.models)
-    found = seeds_of(request, library)
+    found = seeds_of(request, library, say)
     for line in (*_notices(request.graph, loaded), *_skipped(found)):
         say(f"notice: {line}")
     players = await open_players(chosen, library, stack, say, opened=opened)
@@ -112,11 +112,17 @@ async def make_order(
     )
 
 
-def seeds_of(request: Request, library: Library) -> SeedFile:
-    """The seeds that a request means; InputError or LibraryError where there are none."""
+def seeds_of(request: Request, library: Library, say: Callable[[str], None]) -> SeedFile:
+    """The seeds that a request means; InputError or LibraryError where there are none.
+
+    `say` hears how far a long reading is.
+    """
     from dataforge.library.seeds import read_seeds
 
-    return read_seeds(request.seeds or _bundled(library), request.passage_field)
+    def tell(count: int) -> None:
+        say(f"{count:,} seeds read")
+
+    return read_seeds(request.seeds or _bundled(library), request.passage_field, tell)
 
 
 def _bundled(library: Library) -> Path:

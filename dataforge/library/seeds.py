@@ -7,7 +7,7 @@ passage too short or ill-formed for a graph is turned away by the graph's own ga
 Memory follows neither the number of seeds nor their length: a passage is read when it is needed,
 from its place in a plain file or folder, else (gzip, Parquet) from a copy on disk.
 
-Ids: the record's own `id` where it is a text or whole number, else `<stem>:<line>` (Parquet: row;
+Ids: the record's own `id` where it is a short text or a number, else `<stem>:<line>` (Parquet: row;
 folder: the text's path in it). A later record with an id already taken is skipped when it is the
 same passage, else it becomes `<id>@<line>`.
 """
@@ -18,12 +18,13 @@ import codecs
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
 from dataforge.errors import InputError
+from dataforge.models.text import clean
 from dataforge.run.seed import Place, Seed, SeedStore
 
 __all__ = ["FIELDS", "MOST_SKIPPED", "SeedFile", "Skipped", "read_seeds"]
@@ -39,6 +40,7 @@ _TEXTS = (".txt", ".md")
 _META_LENGTH = 500
 _NAMES_SHOWN = 12
 _NAMES_KEPT = 1_000
+_TOLD_EVERY = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +82,28 @@ class _Found:
     """Where it can be read again: a byte of the file, a path in the folder; None: nowhere."""
 
 
-def read_seeds(path: Path, field: str | None = None) -> SeedFile:
+def read_seeds(
+    path: Path, field: str | None = None, tell: Callable[[int], None] | None = None
+) -> SeedFile:
     """The passages under `path`, from `field` or the first of `FIELDS` that a record has.
 
-    InputError when nothing usable can be read, naming the fault and the remedy.
+    `tell` hears how many are read, every 100,000. InputError when nothing usable can be read,
+    naming the fault and the remedy.
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file or folder")
+    if not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: is no file that can be read twice; write it to one first")
     try:
         if path.is_dir() or path.name.endswith(_TEXTS):
             if field is not None:
                 raise InputError(f"{path}: texts have no field {field!r}; leave --field out")
             found = _folder(path) if path.is_dir() else iter([_text(path, path.name)])
-            return _Reading(path, "passage").of(found)
+            return _Reading(path, "passage", tell).of(found)
         if path.name.endswith(".parquet"):
-            return _Reading(path, field).of(_rows(path, field))
+            return _Reading(path, field, tell).of(_rows(path, field))
         if path.name.endswith(_LINES):
-            return _Reading(path, field).of(_lines(path))
+            return _Reading(path, field, tell).of(_lines(path))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     raise InputError(
@@ -108,7 +115,8 @@ def read_seeds(path: Path, field: str | None = None) -> SeedFile:
 class _Reading:
     """One reading of an input: settles the field and makes ids unique."""
 
-    def __init__(self, path: Path, field: str | None) -> None:
+    def __init__(self, path: Path, field: str | None, tell: Callable[[int], None] | None) -> None:
+        self._tell = tell
         self._path = path
         self._field = field
         self._seeds = SeedStore(str(path), self._again)
@@ -135,6 +143,8 @@ class _Reading:
                 self._skip(each, f"repeats the id {seed.id!r} with the same passage")
             else:
                 self._seeds.add(seed, each.place)
+                if self._tell is not None and len(self._seeds) % _TOLD_EVERY == 0:
+                    self._tell(len(self._seeds))
         if not len(self._seeds):
             raise InputError(self._nothing())
         field = self._field or ""
@@ -152,7 +162,7 @@ class _Reading:
             if name not in ("id", self._field) and (said := _plain(value))
         }
         own = _plain(found.record.get("id"))
-        return Seed(own or f"{_stem(self._path)}:{found.number}", passage, meta)
+        return Seed(own or clean(f"{_stem(self._path)}:{found.number}"), passage, meta)
 
     def _again(self, place: Place) -> Seed | None:
         """The seed at a place of a plain file or folder; None where it cannot be read any more."""
@@ -223,7 +233,7 @@ def _lines(path: Path) -> Iterator[_Found]:
                 text = _without_mark(path, line) if number == 1 else line
                 if text.strip():
                     place = None if zipped else offset + len(line) - len(text)
-                    yield _Found(str(number), f"{path}:{number}", _record(text), place)
+                    yield _Found(str(number), clean(f"{path}:{number}"), _record(text), place)
                 offset += len(line)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(
@@ -275,7 +285,7 @@ def _rows(path: Path, field: str | None) -> Iterator[_Found]:
         for frame in pl.scan_parquet(path).select(plain).collect_batches(maintain_order=True):
             for row in frame.iter_rows(named=True):
                 number += 1
-                yield _Found(str(number), f"{path}: row {number}", row)
+                yield _Found(str(number), clean(f"{path}: row {number}"), row)
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"{path}: is no Parquet file that can be read ({str(error).splitlines()[0]}); write or "
@@ -295,13 +305,17 @@ def _folder(path: Path) -> Iterator[_Found]:
         yield _text(file, file.relative_to(path).as_posix())
 
 
-def _text(file: Path, number: str) -> _Found:
+def _text(file: Path, place: str) -> _Found:
+    # A name on disk may be any bytes; one that is no text is no place that can be looked up.
+    number, where = clean(place), clean(str(file))
     raw = file.read_bytes()
     try:
         text = _without_mark(file, raw).decode("utf-8")
     except UnicodeDecodeError as error:
-        return _Found(number, str(file), f"is not UTF-8 at byte {error.start + 1}")
-    return _Found(number, str(file), {"passage": text, "id": number}, number)
+        return _Found(number, where, f"is not UTF-8 at byte {error.start + 1}")
+    return _Found(
+        number, where, {"passage": text, "id": number}, place if number == place else None
+    )
 
 
 def _plain(value: object) -> str:

@@ -27,7 +27,7 @@ def read_workers(path: Path) -> tuple[str, ...]:
     or one of other weights, naming the line.
     """
     with _locked(path, fcntl.LOCK_SH) as file:
-        return _parsed(path, file.read())
+        return _parsed(path, _text(path, file))
 
 
 def add_worker(path: Path, spec: str) -> bool:
@@ -67,7 +67,7 @@ def stamp(path: Path) -> tuple[int, int] | None:
 
 def _changed(path: Path, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> bool:
     with _locked(path, fcntl.LOCK_EX) as file:
-        text = file.read()
+        text = _text(path, file)
         was = _parsed(path, text)
         now = change(was)
         if now == was:
@@ -80,6 +80,13 @@ def _changed(path: Path, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -
         file.flush()
         os.fsync(file.fileno())
         return True
+
+
+def _text(path: Path, file: TextIO) -> str:
+    try:
+        return file.read()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 at byte {error.start + 1}") from None
 
 
 def _parsed(path: Path, text: str) -> tuple[str, ...]:
@@ -116,11 +123,11 @@ def _check(spec: str) -> None:
 def _locked(path: Path, how: int) -> Iterator[TextIO]:
     try:
         file = path.open("r+" if how == fcntl.LOCK_EX else "r", encoding="utf-8")
+        fcntl.flock(file, how)
     except OSError as error:
         raise InputError(
             f"{path}: no file of workers that can be read ({error.strerror}); "
             f"`dataforge workers add URL --file {path}` makes one"
         ) from error
     with file:
-        fcntl.flock(file, how)
         yield file

@@ -69,7 +69,12 @@ class Gate:
     @property
     def open(self) -> bool:
         """A call may go now."""
-        return self._shut is None and self.flying < int(self.width)
+        return not self.shut and self.flying < int(self.width)
+
+    @property
+    def shut(self) -> bool:
+        """No call may go until a pause is over."""
+        return self._shut is not None
 
     @property
     def down(self) -> bool:

@@ -38,16 +38,17 @@ class Halt:
 
     def stop(self, cause: Exception | None = None, why: str = "") -> None:
         """Asks the run to stop; the first cause given is kept."""
-        if not self.asked:
-            self.why = why
         if self.cause is None:
             self.cause = cause
+        if self.asked:
+            return
+        self.why = why
         self._asked.set()
         for listener in self._listeners:
             listener()
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Has `listener` called whenever stopping is asked for."""
+        """Has `listener` called once stopping is asked for."""
         self._listeners.append(listener)
 
     def check(self) -> None:

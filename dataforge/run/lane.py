@@ -167,16 +167,23 @@ class Lane:
 
     def admit(self) -> None:
         """Gives those waiting to workers with room; all of them at a stop, to hear of it."""
+        passed = []
         while self._waiting:
             waiting = self._waiting[0][2]
             worker = self._pick(waiting.failed_by)
             if worker is None and not self._halt.asked:
-                return
+                if not any(each.gate.open for each in self.workers):
+                    break
+                # There is room, but with the one that failed it: others need not wait for that.
+                passed.append(heappop(self._waiting))
+                continue
             heappop(self._waiting)
             if not waiting.place.done():
                 if worker is not None:
                     worker.take()
                 waiting.place.set_result(worker)
+        for each in passed:
+            heappush(self._waiting, each)
 
     async def _enter(self, left: int, failed_by: Worker | None) -> Worker:
         """Waits for a worker with room and takes a slot of it."""
@@ -202,22 +209,25 @@ class Lane:
         return min(able, key=_load, default=None)
 
     def _another(self, failed: Worker) -> bool:
-        """Whether there is another worker to try that is up."""
-        return any(each is not failed and not each.gate.down for each in self.workers)
+        """Whether there is another worker to try that is up and not told to wait."""
+        gates = (each.gate for each in self.workers if each is not failed)
+        return any(not (gate.down or gate.shut) for gate in gates)
 
     def _lose_patience(self, worker: Worker, error: ModelError) -> None:
         """Stops the run when no worker has served anyone for too long."""
-        if all(each.gate.given_up for each in self.workers) and worker.gate.given_up:
+        if worker in self.workers and all(each.gate.given_up for each in self.workers):
             self._stop(_worn_out(error, worker.gate.waited))
 
     def _lose(self, worker: Worker, error: ModelError) -> None:
         """Goes on without a worker that can serve nobody; stops the run if it was the last."""
+        if worker not in self.workers:
+            # It was left out, or taken out of its file, while the call was in flight.
+            return
         rest = [each for each in self.workers if each is not worker]
         if not rest:
             self._stop(error)
-        if worker in self.workers:
-            self.workers = rest
-            self._watch(Said(f"a worker is left out from now on: {error}"))
+        self.workers = rest
+        self._watch(Said(f"a worker is left out from now on: {error}"))
 
     def _stop(self, error: ModelError) -> NoReturn:
         self._halt.stop(error)

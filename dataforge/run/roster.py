@@ -10,7 +10,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from dataforge.errors import DataForgeError
+from dataforge.errors import DataForgeError, InputError
+from dataforge.models.specs import weights_of
 from dataforge.models.workers import read_workers, stamp
 from dataforge.run.events import Said, Watch
 from dataforge.run.halt import Halt, Stopped
@@ -38,7 +39,7 @@ class Roster:
         self._path = path
         self._lane = lane
         self._known = known
-        self._given = frozenset(known)
+        self._hired: set[Worker] = set()
         self._hire = hire
         self._watch = watch
         self._leaving: set[asyncio.Task[None]] = set()
@@ -61,14 +62,17 @@ class Roster:
         for task in self._leaving:
             task.cancel()
         await asyncio.gather(*self._leaving, return_exceptions=True)
-        for spec, worker in self._known.items():
-            if spec not in self._given:
-                await worker.transport.close()
+        for worker in self._hired:
+            await worker.transport.close()
 
     def _follow(self) -> None:
         try:
-            listed = read_workers(self._path)
-            new = {spec: self._hire(spec) for spec in listed if spec not in self._known}
+            listed = self._listed()
+            new: dict[str, Worker] = {}
+            for spec in listed:
+                if spec not in self._known:
+                    new[spec] = self._hire(spec)
+                    self._hired.add(new[spec])
         except DataForgeError as error:
             self._watch(Said(f"the workers stay as they are: {error}"))
             return
@@ -78,13 +82,25 @@ class Roster:
             self._watch(Said(f"a worker joins: {spec}"))
         for spec in self._known.keys() - set(listed):
             self._watch(Said(f"a worker leaves: {spec}"))
-            task = asyncio.create_task(self._dismiss(spec, self._known.pop(spec)))
+            task = asyncio.create_task(self._dismiss(self._known.pop(spec)))
             self._leaving.add(task)
             task.add_done_callback(self._leaving.discard)
         if not self._lane.workers:
             self._watch(Said(f"no worker is left in {self._path}; calls wait until one joins"))
 
-    async def _dismiss(self, spec: str, worker: Worker) -> None:
+    def _listed(self) -> tuple[str, ...]:
+        listed = read_workers(self._path)
+        # A file is of one model throughout, yet may have become another's since the run began.
+        for weights in map(weights_of, listed[:1]):
+            if weights != self._lane.weights:
+                raise InputError(
+                    f"{self._path}: lists workers of {weights}, and the run's model is "
+                    f"{self._lane.weights}; if they are the same, say so with ?weights=NAME"
+                )
+        return listed
+
+    async def _dismiss(self, worker: Worker) -> None:
         await self._lane.leave(worker)
-        if spec not in self._given:
+        if worker in self._hired:
             await worker.transport.close()
+            self._hired.discard(worker)

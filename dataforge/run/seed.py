@@ -45,8 +45,8 @@ class SeedStore:
         self.path = path
         self._fetch = fetch
         self._base = scratch(
-            "CREATE TABLE seed (number INTEGER PRIMARY KEY, id TEXT UNIQUE, folded BLOB, place, "
-            "copy TEXT)"
+            "CREATE TABLE seed (number INTEGER PRIMARY KEY, id TEXT UNIQUE, folded BLOB, "
+            "mark BLOB, place, copy TEXT)"
         )
         self._count = 0
         self._hashed = hashlib.blake2b(digest_size=16)
@@ -73,8 +73,8 @@ class SeedStore:
         told = _told(seed)
         self._hashed.update(told.encode() + b"\n")
         copy = told if place is None else None
-        row = (self._count, seed.id, _folded(seed.passage), place, copy)
-        self._base.execute("INSERT INTO seed VALUES (?, ?, ?, ?, ?)", row)
+        row = (self._count, seed.id, _folded(seed.passage), _mark(told), place, copy)
+        self._base.execute("INSERT INTO seed VALUES (?, ?, ?, ?, ?, ?)", row)
         self._count += 1
 
     def find(self, seed_id: str) -> Seed | None:
@@ -87,20 +87,21 @@ class SeedStore:
 
         Raises InputError where its source no longer holds it.
         """
-        seed_id, folded, place, copy = self._base.execute(
-            "SELECT id, folded, place, copy FROM seed WHERE number = ?", (number,)
+        seed_id, mark, place, copy = self._base.execute(
+            "SELECT id, mark, place, copy FROM seed WHERE number = ?", (number,)
         ).fetchone()
         if copy is not None:
             _, passage, meta = json.loads(copy)
             return Seed(seed_id, passage, dict(meta))
         assert self._fetch is not None
-        seed = self._fetch(place)
-        if seed is None or _folded(seed.passage) != folded:
+        found = self._fetch(place)
+        seed = None if found is None else Seed(seed_id, found.passage, found.meta)
+        if seed is None or _mark(_told(seed)) != mark:
             raise InputError(
                 f"{self.path}: seed {seed_id!r} is no longer where it was: the file was changed "
                 "while it was in use. Give the same command again"
             )
-        return Seed(seed_id, seed.passage, seed.meta)
+        return seed
 
     def __iter__(self) -> Iterator[Seed]:
         return map(self.__getitem__, range(self._count))
@@ -128,6 +129,11 @@ class SeedStore:
 
 def _told(seed: Seed) -> str:
     return json.dumps([seed.id, seed.passage, sorted(seed.meta.items())])
+
+
+def _mark(told: str) -> bytes:
+    """Hash of all that is known of a seed, to the letter."""
+    return hashlib.blake2b(told.encode(), digest_size=16).digest()
 
 
 def _folded(passage: str) -> bytes:

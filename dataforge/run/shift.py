@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dataforge.errors import FatalModelError, RunError
 from dataforge.models.text import clean
 from dataforge.plan.route import Route
 from dataforge.run.events import WalkEnded
@@ -61,7 +60,6 @@ async def shift(sitting: Sitting, folder: Path, start: int, stop: int) -> None:
             sitting.say(f"{log.path.name}: passed over {log.damaged} damaged lines")
     try:
         await _Shift(sitting, walks, journal, kept).go(start, stop)
-        await journal.settled()
     finally:
         await journal.close()
         await walks.close()
@@ -111,9 +109,12 @@ class _Shift:
             watch=sitting.watch,
         )
         todo = self._todo(start, stop)
-        async with staff, asyncio.TaskGroup() as group:
-            for _ in range(min(order.concurrency, stop - start)):
-                group.create_task(self._work(ground, todo))
+        async with staff:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(order.concurrency, stop - start)):
+                    group.create_task(self._work(ground, todo))
+            # Before the workers that were hired are closed, who may still have a reply coming.
+            await self._journal.settled()
 
     def _todo(self, start: int, stop: int) -> Iterator[_Due]:
         """The walks to make, until enough are accepted."""
@@ -134,19 +135,20 @@ class _Shift:
 
     async def _work(self, ground: Ground, todo: Iterator[_Due]) -> None:
         sitting = self._sitting
-        for due in todo:
-            if sitting.halt.asked:
-                return
-            try:
+        try:
+            for due in todo:
+                if sitting.halt.asked:
+                    return
                 end = await self._walk(ground, due)
                 await self._walks.append(end.model_dump_json().encode())
-            except Stopped:
-                return
-            except (FatalModelError, RunError) as error:
-                sitting.halt.stop(error)
-                return
-            sitting.aim.see(due.place, end.outcome)
-            sitting.watch(WalkEnded(end))
+                sitting.aim.see(due.place, end.outcome)
+                sitting.watch(WalkEnded(end))
+        except Stopped:
+            return
+        except Exception as error:
+            # Whatever it is, a bug too: others' calls in flight are finished and kept before the
+            # run raises it.
+            sitting.halt.stop(error)
 
     async def _walk(self, ground: Ground, due: _Due) -> WalkEnd:
         seed = self._order.seeds[due.planned.seed]

@@ -311,4 +311,4 @@ def _turn(each: object, target: str) -> Turn:
         raise Rejected(
             target, f"a turn has text and one of the roles {', '.join(_ROLES)}", view(each)
         )
-    return Turn(role, content)
+    return Turn(role, clean(content))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import polars as pl
@@ -205,6 +206,25 @@ def test_a_folder_of_texts_is_read_by_path_at_any_depth(tmp_path: Path) -> None:
     assert "texts have no field 'x'; leave --field out" in refusal(tmp_path, "x")
 
 
+def test_a_name_on_disk_that_is_no_text_costs_no_seed(tmp_path: Path) -> None:
+    for name, text in ((b"\xff.txt", "one"), (b"\xfe.txt", "two"), (b"\xfd.txt", b"\xff")):
+        path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    read = read_seeds(tmp_path)
+    assert sorted(seed.passage for seed in read.seeds) == ["one", "two"]
+    told = [*read.seeds.ids(), *map(str, read.skipped)]
+    assert [each.encode().decode() for each in told] == told
+    odd = lines(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xfc.jsonl")), {"text": "a"}, {"b": 1})
+    read = read_seeds(odd)
+    told = [*read.seeds.ids(), *map(str, read.skipped)]
+    assert [each.encode().decode() for each in told] == told
+
+
+def test_what_can_be_read_only_once_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert "is no file that can be read twice" in refusal(tmp_path / "pipe.jsonl")
+
+
 def test_a_taken_id_is_made_its_own_and_a_true_repeat_is_skipped(tmp_path: Path) -> None:
     path = lines(
         tmp_path / "a.jsonl",
@@ -257,3 +277,11 @@ def test_real_web_pages_are_read(name: str) -> None:
     read = read_seeds(CASES / name)
     assert (len(read.seeds), read.skipped, read.field) == (10, (), "text")
     assert all(seed.id.startswith("http") for seed in read.seeds)
+
+
+def test_reading_many_says_how_far_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "many.jsonl"
+    path.write_text("".join(f'{{"text": "words {n}"}}\n' for n in range(200_001)))
+    told: list[int] = []
+    read_seeds(path, tell=told.append)
+    assert told == [100_000, 200_000]

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from dataforge.corpus.store import read_calls, read_samples
 from dataforge.errors import (
     FatalModelError,
+    InputError,
     RateLimited,
     RunError,
     RunMismatch,
@@ -24,8 +25,10 @@ from dataforge.errors import (
     TransientModelError,
     UsageError,
 )
+from dataforge.library.seeds import read_seeds
 from dataforge.models.base import Message, Params
 from dataforge.plan.graph import Graph
+from dataforge.plan.node import node
 from dataforge.run.events import Event, WalkEnded
 from dataforge.run.finish import ended_walks
 from dataforge.run.forge import Order, forge
@@ -35,7 +38,9 @@ from dataforge.run.roles import OpenJudge, OpenModel, Role
 from dataforge.run.seed import Seed, SeedStore
 from tests.run.scene import (
     NODES,
+    Chat,
     Coin,
+    Passed,
     Voice,
     bytes_of,
     echo,
@@ -257,6 +262,46 @@ async def test_a_disk_that_fills_is_said_as_such_and_room_lets_the_run_go_on(
     await run(order(20), tmp_path / "run")
     await run(order(20), tmp_path / "whole")
     assert bytes_of(tmp_path / "run") == bytes_of(tmp_path / "whole")
+
+
+async def test_seeds_that_change_under_a_run_stop_it_and_what_was_asked_is_kept(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "seeds.jsonl"
+    text = "".join(
+        json.dumps({"text": f"passage number {n} about river {n}"}) + "\n" for n in range(40)
+    )
+    path.write_text(text)
+    voice = Voice()
+
+    def say(messages: Sequence[Message], params: Params) -> str:
+        if len(voice.asked) == 5:
+            path.write_text(text.replace("river", "RIVER"))
+        return echo(messages, params)
+
+    voice.say = say
+    with pytest.raises(InputError, match="is no longer where it was"):
+        await run(replace(order(40, voice), seeds=read_seeds(path).seeds), tmp_path / "run")
+    path.write_text(text)
+    again = Voice()
+    await run(replace(order(40, again), seeds=read_seeds(path).seeds), tmp_path / "run")
+    whole = Voice()
+    await run(replace(order(40, whole), seeds=read_seeds(path).seeds), tmp_path / "whole")
+    assert bytes_of(tmp_path / "run") == bytes_of(tmp_path / "whole")
+    assert len(voice.asked) + len(again.asked) == len(whole.asked)
+
+
+async def test_half_a_character_in_a_sample_stops_nothing(tmp_path: Path) -> None:
+    @node
+    async def odd(seen: Passed) -> Chat:
+        turns = [("user", f"{seen.instruction}\ud800"), ("assistant", seen.answer)]
+        return Chat(messages=[{"role": role, "content": text} for role, text in turns])
+
+    actions = [*NODES[:-1], odd.renamed("sample/chat")]
+    graph = Graph.build("small", actions, "seed/gate", "sample/chat")
+    report = await run(replace(order(10), graph=graph), tmp_path)
+    assert (report.failed, report.pending) == (0, 0)
+    assert report.accepted
 
 
 async def test_a_passage_that_stands_there_twice_is_walked_once(tmp_path: Path) -> None:

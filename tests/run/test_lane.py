@@ -444,6 +444,52 @@ async def test_calls_wait_while_there_is_no_worker_and_go_when_one_comes() -> No
         await late
 
 
+async def test_a_call_that_shuns_a_worker_holds_up_no_other() -> None:
+    halt = Halt(Clock().sleep)
+    one, two = Named(limit=1), Named(limit=1)
+    lane = together(halt, one, two, told=[])
+    held = lane.workers[1]
+    held.take()
+    one.broken = TransientModelError("the connection failed")
+    shunning = asyncio.create_task(lane.complete(ASKED, Params(), even, left=0))
+    await until(lambda: one.failures == 1)
+    one.broken = None
+    await asyncio.wait_for(lane.complete(ASKED, Params(), even, left=9), 30)
+    assert (one.replies, two.replies, shunning.done()) == (1, 0, False)
+    held.free()
+    await shunning
+    assert (one.replies, two.replies) == (1, 1)
+
+
+async def test_a_call_goes_back_to_who_failed_it_where_the_others_were_told_to_wait() -> None:
+    async def sleep(seconds: float) -> None:
+        await (asyncio.Event().wait() if seconds > 100 else asyncio.sleep(0))
+
+    one, two = Named(limit=1), Named(limit=1)
+    lane = together(Halt(sleep), one, two, told=[])
+    lane.workers[1].gate.limited(3600.0, 0, 0.5)
+    one.broken = TransientModelError("the connection failed")
+    call = asyncio.create_task(lane.complete(ASKED, Params(), even))
+    await until(lambda: one.failures == 1)
+    one.broken = None
+    await asyncio.wait_for(call, 30)
+    assert (one.replies, two.replies) == (1, 0)
+
+
+async def test_what_becomes_of_a_worker_that_has_left_stops_nothing() -> None:
+    halt = Halt()
+    one = Named()
+    lane = together(halt, one, told=[])
+    one.broken = FatalModelError("it shuts down")
+    call = asyncio.create_task(lane.complete(ASKED, Params(), even))
+    await until(lambda: one.flying == 1)
+    await lane.leave(lane.workers[0])
+    two = Named()
+    lane.join(worker(two, halt))
+    await asyncio.wait_for(call, 30)
+    assert (two.replies, halt.asked) == (1, False)
+
+
 async def test_lanes_at_one_endpoint_share_its_limit_and_the_nearest_to_its_end_goes_first() -> (
     None
 ):

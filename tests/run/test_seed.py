@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,14 @@ def test_a_folder_that_changes_while_it_is_used_is_found_out(tmp_path: Path) -> 
     store = read_seeds(tmp_path).seeds
     (tmp_path / "a.txt").write_text("two")
     assert "seed 'a.txt' is no longer where it was" in changed(tmp_path, store)
+
+
+@pytest.mark.parametrize("change", [str.upper, lambda line: line.replace("1900", "1901")])
+def test_a_change_of_case_or_of_a_field_beside_the_passage_is_found_out_too(
+    tmp_path: Path, change: Callable[[str], str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"TEXT": "words", "YEAR": 1900}\n{"TEXT": "verse", "YEAR": 1900}\n')
+    store = read_seeds(path, "TEXT").seeds
+    path.write_text(change(path.read_text()))
+    assert "seed 'a:1' is no longer where it was" in changed(path, store)
