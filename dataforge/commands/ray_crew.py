@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import socket
 from collections import deque
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ __all__ = ["RayCrew"]
 
 _EVERY_S = 0.5
 _ANSWER_S = 30.0
+_ROOM_S = 10.0
+"""Seconds without room for any process after which the user is told."""
 _PARTS_A_HAND = 4
 _MOST_WALKS = 1_000
 """Walks to a part at most, so that the death of a machine repeats little reading."""
@@ -57,6 +60,7 @@ class RayCrew:
         self._request = replace(request, out=out, on=None, address=None, hands=None)
         self._gpus = 1 if any("vllm:" in spec for spec in request.models.values()) else 0
         _reach(request.address)
+        minded = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
             ray.init(
                 address=request.address,
@@ -70,6 +74,9 @@ class RayCrew:
                 f"--on ray: no cluster at {request.address or 'this machine'} "
                 f"({str(error).splitlines()[0]})"
             ) from None
+        for each, handler in minded.items():
+            # Ray puts its own in their place, which end the process at once.
+            signal.signal(each, handler or signal.SIG_DFL)
         self._hands = request.hands or max(1, int(ray.cluster_resources().get("CPU", 1)))
         self.part_walks = min(_MOST_WALKS, -(-walks // (_PARTS_A_HAND * self._hands)))
 
@@ -102,54 +109,90 @@ class _Work:
         self._gpus = gpus
         self._sitting = sitting
         self._todo = todo
-        self._hands: set[Any] = set()
+        self._hands: dict[Any, asyncio.Task[None]] = {}
+        """Those that are there, each with who listens to it."""
         self._deaths = 0
+        self._told_of_room = False
 
     async def go(self, hands: int) -> None:
+        self._sitting.halt.listen(self._stop)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(hands, len(self._todo))):
+                group.create_task(self._work())
+
+    @property
+    def _wanted(self) -> bool:
+        """There is a part to begin."""
         sitting = self._sitting
-        sitting.halt.listen(self._stop)
-        listening = asyncio.create_task(self._listen())
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(hands, len(self._todo))):
-                    group.create_task(self._work())
-        finally:
-            listening.cancel()
+        return bool(self._todo) and not (sitting.halt.asked or sitting.aim.reached)
 
     async def _work(self) -> None:
         """One hand's turn at the parts; another hand's, where the first dies."""
-        sitting, hand = self._sitting, None
-        while self._todo and not (sitting.halt.asked or sitting.aim.reached):
-            part = self._todo.popleft()
-            hand = hand or self._hire()
+        hand = None
+        while self._wanted:
+            part = None
             try:
+                hand = hand or await self._hire()
+                if hand is None or not self._wanted:
+                    break
+                part = self._todo.popleft()
                 cause = await hand.walk.remote(part)
+                await self._hear(hand)
             except self._ray.exceptions.RayActorError as error:
-                self._hands.discard(hand)
+                if part is not None:
+                    self._todo.appendleft(part)
+                self._bury(hand)
                 hand = None
-                self._todo.appendleft(part)
                 self._mourn(error)
                 continue
             except self._ray.exceptions.RayTaskError as error:
                 self._halt_for(error)
                 break
             self._deaths = 0
-            await self._hear(hand)
             self._note(part, cause)
         if hand is not None:
             await self._dismiss(hand)
 
-    def _hire(self) -> Any:
+    async def _hire(self) -> Any:
+        """A hand, once the cluster has room for it; None where none is wanted any more by then."""
         actor = self._ray.remote(Hand).options(num_cpus=1, num_gpus=self._gpus)
         hand = actor.remote(self._request, self._sitting.manifest, str(Path.cwd()))
-        self._hands.add(hand)
-        return hand
+        there = asyncio.ensure_future(hand.told.remote())
+        looks = 0
+        while self._wanted:
+            done, _ = await asyncio.wait({there}, timeout=_EVERY_S)
+            if done:
+                there.result()
+                self._hands[hand] = asyncio.create_task(self._listen(hand))
+                return hand
+            looks += 1
+            if looks * _EVERY_S >= _ROOM_S:
+                self._say_no_room()
+        there.cancel()
+        self._ray.kill(hand)
+        return None
+
+    def _say_no_room(self) -> None:
+        if not (self._hands or self._told_of_room):
+            self._told_of_room = True
+            needs = "a CPU and a GPU" if self._gpus else "a CPU"
+            self._sitting.say(
+                f"the cluster has no room yet for a process, which needs {needs}; waiting. "
+                "`ray status` on one of its machines says what it has"
+            )
 
     async def _dismiss(self, hand: Any) -> None:
-        self._hands.discard(hand)
+        # Its last word is waited for, as it counts towards a budget.
+        await self._hands.pop(hand)
         with suppress(self._ray.exceptions.RayError, TimeoutError):
             await asyncio.wait_for(hand.close.remote(), _ANSWER_S)
         self._ray.kill(hand)
+
+    def _bury(self, hand: Any) -> None:
+        """Makes sure that a hand which is taken for dead is, since its parts go to another."""
+        if hand is not None:
+            self._hands.pop(hand).cancel()
+            self._ray.kill(hand)
 
     def _mourn(self, error: Exception) -> None:
         self._deaths += 1
@@ -182,19 +225,17 @@ class _Work:
         for hand in self._hands:
             hand.stop.remote()
 
-    async def _listen(self) -> None:
-        while True:
+    async def _listen(self, hand: Any) -> None:
+        while hand in self._hands:
             await asyncio.sleep(_EVERY_S)
-            for hand in tuple(self._hands):
+            try:
                 await self._hear(hand)
+            except self._ray.exceptions.RayError:
+                # Whether it died is for whoever waits for its part to find out.
+                return
 
     async def _hear(self, hand: Any) -> None:
-        try:
-            events = await asyncio.wait_for(hand.told.remote(), _ANSWER_S)
-        except (self._ray.exceptions.RayError, TimeoutError):
-            # Whether it died is for whoever waits for its part to find out.
-            return
-        for event in events:
+        for event in await hand.told.remote():
             self._sitting.watch(event)
 
 

@@ -30,7 +30,7 @@ from dataforge.run.walk import Ground, Walk
 
 __all__ = ["Alone", "shift"]
 
-SEEDS = "seeds"
+_SEEDS = "seeds"
 """The node that a walk is counted under when its passage is another seed's."""
 
 
@@ -162,7 +162,7 @@ class _Shift:
                 walk=due.planned.walk,
                 passage=passage,
                 outcome="rejected",
-                node=SEEDS,
+                node=_SEEDS,
                 reason="same passage as an earlier seed",
                 detail=clean(f"same passage as seed {twin}"),
             )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from subprocess import PIPE, STDOUT
 
 import pytest
 
@@ -130,6 +132,63 @@ def test_a_machine_that_is_killed_under_load_loses_and_repeats_nothing(
         go(library, tmp_path / "alone", *models)
     assert tables(run) == tables(tmp_path / "alone")
     cluster.remove_node(nodes[1])
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_cluster_once_the_calls_in_flight_are_done(
+    tmp_path: Path, cluster: object, sent: signal.Signals
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    assert isinstance(cluster, Cluster)
+    node = cluster.add_node(num_cpus=2)
+    library = make_library(tmp_path / "lib", SEEDS)
+    run = tmp_path / "run"
+    with EchoServer(tmp_path, 0.2) as server:
+        models = [f"--model={role}={server.url}?limit=4" for role in ("writer", "answerer")]
+        on = ("--on", "ray", "--address", cluster.address, *models)
+        process = subprocess.Popen(
+            command(library, run, *on), stdout=PIPE, stderr=STDOUT, text=True, cwd=library
+        )
+        deadline = time.monotonic() + 120
+        while not any(path.stat().st_size for path in run.rglob("calls.jsonl")):
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < deadline
+        process.send_signal(sent)
+        output = process.communicate(timeout=120)[0]
+        assert process.returncode == 130, output
+        assert "walks to go" in output
+        assert 0 < finished(run) == len(server.served)
+        # Another number of hands goes on with the same parts.
+        go(library, run, *on, "--hands", "1")
+        assert finished(run) == len(server.served)
+        go(library, tmp_path / "alone", *models)
+    assert tables(run) == tables(tmp_path / "alone")
+    cluster.remove_node(node)
+
+
+def test_a_cluster_without_room_is_told_of_and_can_be_stopped(
+    tmp_path: Path, cluster: object
+) -> None:
+    from ray.cluster_utils import Cluster
+
+    assert isinstance(cluster, Cluster)
+    library = make_library(tmp_path / "lib", 4)
+    on = ("--on", "ray", "--address", cluster.address)
+    process = subprocess.Popen(
+        command(library, tmp_path / "run", *on), stdout=PIPE, stderr=STDOUT, text=True, cwd=library
+    )
+    assert process.stdout is not None
+    assert any("has no room yet for a process" in line for line in process.stdout)
+    process.send_signal(signal.SIGINT)
+    assert "4 walks to go" in process.communicate(timeout=60)[0]
+    assert process.returncode == 130
+    node = cluster.add_node(num_cpus=1)
+    # More hands than there is room for leave the rest to those that there are.
+    go(library, tmp_path / "run", *on, "--hands", "4")
+    go(library, tmp_path / "alone")
+    assert tables(tmp_path / "run") == tables(tmp_path / "alone")
+    cluster.remove_node(node)
 
 
 def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
