@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dataforge.commands.ordering import Request, make_order
 from dataforge.errors import RunError, RunLocked
@@ -24,24 +24,14 @@ from dataforge.run.halt import Halt
 from dataforge.run.lock import hold
 from dataforge.run.logs import part_name
 from dataforge.run.manifest import Manifest
+from dataforge.run.parts import Part
 from dataforge.run.schedule import Plan
 from dataforge.run.shift import shift
 from dataforge.run.sitting import Sitting
 
-__all__ = ["Hand", "Part"]
+__all__ = ["Hand"]
 
 _LOCKED_TRIES = 30
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A stretch of the plan with logs of its own."""
-
-    number: int
-    start: int
-    """First place in the plan."""
-    stop: int
-    """The place after the last."""
 
 
 class Hand:
@@ -92,7 +82,7 @@ class Hand:
         order = await make_order(self._request, library, loaded, self._stack, lambda text: None)
         # Budgets are kept by whoever hears of all hands.
         order = replace(order, walks=self._manifest.walks, budget=NO_BUDGET)
-        here = Manifest.of(order, (), self._manifest.part_walks)
+        here = Manifest.of(order, (), parted=True)
         if here.fingerprint != self._manifest.fingerprint:
             found = "; ".join(self._manifest.differences(here))
             raise RunError(f"{os.uname().nodename}: this machine has other inputs: {found}")

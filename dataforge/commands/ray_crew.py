@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
@@ -22,11 +22,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dataforge.commands.hand import Hand, Part
+from dataforge.commands.hand import Hand
 from dataforge.commands.ordering import Request
 from dataforge.errors import DataForgeError, RunError, UsageError
 from dataforge.run.finish import EndedWalks, ended_walks
 from dataforge.run.logs import part_name
+from dataforge.run.parts import Part, parts
 
 if TYPE_CHECKING:
     from dataforge.run.sitting import Sitting
@@ -38,9 +39,6 @@ _EVERY_S = 0.5
 _ANSWER_S = 30.0
 _ROOM_S = 10.0
 """Seconds without room for any process after which the user is told."""
-_PARTS_A_HAND = 4
-_MOST_WALKS = 1_000
-"""Walks to a part at most, so that the death of a machine repeats little reading."""
 _DEATHS = 5
 """Deaths in a row, with no part finished between, after which a run is stopped."""
 
@@ -48,8 +46,10 @@ _DEATHS = 5
 class RayCrew:
     """Makes a sitting's walks on a Ray cluster; use it in a `with`."""
 
-    def __init__(self, request: Request, walks: int) -> None:
-        """`walks`: how many the whole plan has. UsageError when Ray is missing or not reached."""
+    parted = True
+
+    def __init__(self, request: Request, specs: Iterable[str]) -> None:
+        """`specs`: of all models that play. UsageError when Ray is missing or not reached."""
         if find_spec("ray") is None:
             raise UsageError("--on ray needs Ray: pip install 'dataforge-dag[ray]'")
         # Read when Ray is imported: it reports its use to its makers otherwise.
@@ -58,7 +58,7 @@ class RayCrew:
 
         out = request.out.absolute()
         self._request = replace(request, out=out, on=None, address=None, hands=None)
-        self._gpus = 1 if any("vllm:" in spec for spec in request.models.values()) else 0
+        self._gpus = 1 if any(spec.startswith("vllm:") for spec in specs) else 0
         _reach(request.address)
         minded = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -77,8 +77,8 @@ class RayCrew:
         for each, handler in minded.items():
             # Ray puts its own in their place, which end the process at once.
             signal.signal(each, handler or signal.SIG_DFL)
-        self._hands = request.hands or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self.part_walks = min(_MOST_WALKS, -(-walks // (_PARTS_A_HAND * self._hands)))
+        of_each = ray.cluster_resources().get("GPU" if self._gpus else "CPU", 1)
+        self._hands = request.hands or max(1, int(of_each))
 
     def __enter__(self) -> Self:
         return self
@@ -256,9 +256,7 @@ def _reach(address: str | None) -> None:
 def _todo(sitting: Sitting) -> Iterator[Part]:
     """The parts with walks to make, in the order of the plan; the aim sees those that are whole."""
     ended = ended_walks(sitting.folder, sitting.manifest.fingerprint)
-    size, total = sitting.manifest.part_walks, sitting.plan.total
-    for number, start in enumerate(range(0, total, size)):
-        part = Part(number, start, min(start + size, total))
+    for part in parts(sitting.plan.total):
         if sitting.aim.reached:
             return
         kept = dict(_seen(sitting, part, ended))

@@ -349,7 +349,9 @@ async def _go(
         if request.on is not None:
             from dataforge.commands.ray_crew import RayCrew
 
-            crew = stack.enter_context(RayCrew(request, order.walks))
+            crew = stack.enter_context(
+                RayCrew(request, [each.spec for each in order.players.values()])
+            )
         watch = live if request.log is None else logged(request.log, live, stack)
         return await forge(order, request.out, watch, halt, crew)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -18,6 +19,8 @@ from dataforge.errors import InputError, UnknownModel, UsageError
 from dataforge.models.specs import read_spec, weights_of
 
 __all__ = ["add_worker", "read_workers", "remove_worker", "stamp"]
+
+_TRIES, _PAUSE_S = 50, 0.01
 
 
 def read_workers(path: Path) -> tuple[str, ...]:
@@ -56,13 +59,13 @@ def remove_worker(path: Path, spec: str) -> bool:
     )
 
 
-def stamp(path: Path) -> tuple[int, int] | None:
+def stamp(path: Path) -> tuple[int, ...] | None:
     """Tells one state of the file from the next; None while it cannot be seen."""
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def _changed(path: Path, change: Callable[[tuple[str, ...]], tuple[str, ...]]) -> bool:
@@ -123,11 +126,25 @@ def _check(spec: str) -> None:
 def _locked(path: Path, how: int) -> Iterator[TextIO]:
     try:
         file = path.open("r+" if how == fcntl.LOCK_EX else "r", encoding="utf-8")
-        fcntl.flock(file, how)
     except OSError as error:
         raise InputError(
             f"{path}: no file of workers that can be read ({error.strerror}); "
             f"`dataforge workers add URL --file {path}` makes one"
         ) from error
     with file:
+        try:
+            _wait(file, how)
+        except BlockingIOError:
+            raise InputError(f"{path}: is held by another process; try again") from None
+        except OSError as error:
+            raise InputError(f"{path}: cannot be locked ({error.strerror})") from error
         yield file
+
+
+def _wait(file: TextIO, how: int) -> None:
+    """Takes the lock, which others hold for a moment; not for long, as a run may be waiting."""
+    for _ in range(_TRIES):
+        with suppress(BlockingIOError):
+            return fcntl.flock(file, how | fcntl.LOCK_NB)
+        time.sleep(_PAUSE_S)
+    return fcntl.flock(file, how | fcntl.LOCK_NB)

@@ -48,7 +48,7 @@ async def forge(
     overrides = check_weights(order.graph, order.players, order.allow_shared_weights)
     crew = crew or Alone()
     with hold(folder):
-        manifest = Manifest.of(order, overrides, crew.part_walks)
+        manifest = Manifest.of(order, overrides, parted=crew.parted)
         manifest = settle(folder, manifest, order.accept_changes)
         try:
             report = await _Forge(order, folder, manifest, watch, halt, crew).go()
@@ -130,7 +130,7 @@ class _Forge:
         ends = kept_in_order(sitting.ends(ended.get, sitting.plan.by_seed(order.walks)))
         on_disk = Counter(end.outcome for end in ends())
         reached = sitting.aim.reached
-        if self._crew.part_walks:
+        if self._crew.parted:
             # What others saw and died before telling is on disk all the same.
             self._tally.recount(on_disk)
         pending = conserve(self._tally, on_disk, self._halt.asked or reached)

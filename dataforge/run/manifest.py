@@ -62,8 +62,8 @@ class Manifest(BaseModel):
     seeds_digest: str
     walks: int
     """How many are asked for, by the latest command."""
-    part_walks: int = 0
-    """Most walks to a part of the directory, where a crew made it; 0 where it is undivided."""
+    parted: bool = False
+    """The directory is divided into parts, as a crew of several makes it."""
     overrides: tuple[str, ...] = ()
     """Rules the user set aside."""
     changes: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Manifest(BaseModel):
         return hashlib.blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=8).hexdigest()
 
     @classmethod
-    def of(cls, order: Order, overrides: tuple[str, ...], part_walks: int) -> Manifest:
+    def of(cls, order: Order, overrides: tuple[str, ...], *, parted: bool) -> Manifest:
         """The manifest of a run about to begin."""
         graph, seeds = order.graph, order.seeds
         return cls(
@@ -91,7 +91,7 @@ class Manifest(BaseModel):
             seed_count=len(seeds),
             seeds_digest=seeds.digest,
             walks=order.walks,
-            part_walks=part_walks,
+            parted=parted,
             overrides=overrides,
         )
 
@@ -140,15 +140,14 @@ def settle(folder: Path, now: Manifest, accept_changes: bool) -> Manifest:
                 "changes; calls that stay the same are not repeated"
             )
         overrides = tuple(dict.fromkeys(was.overrides + now.overrides))
-        if bool(was.part_walks) != bool(now.part_walks):
+        if was.parted != now.parted:
             how = ("without --on", "with --on ray")
             raise RunError(
-                f"{folder} was begun {how[bool(was.part_walks)]} and goes on only so; "
+                f"{folder} was begun {how[was.parted]} and goes on only so; "
                 "give another directory with --out to begin anew"
             )
         now = now.model_copy(
             update={
-                "part_walks": was.part_walks,
                 "overrides": overrides,
                 "changes": was.changes + tuple(found),
             }

@@ -37,7 +37,7 @@ _SEEDS = "seeds"
 class Alone:
     """The crew of one process: all walks, in the run directory itself."""
 
-    part_walks = 0
+    parted = False
 
     async def walk(self, sitting: Sitting) -> None:
         """Makes all walks of the plan that are not made yet."""

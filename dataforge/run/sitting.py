@@ -50,8 +50,8 @@ class Sitting:
 class Crew(Protocol):
     """Who makes the walks of a sitting: this process, or others."""
 
-    part_walks: int
-    """Most walks to a part of the run directory that one of them owns; 0 for one undivided."""
+    parted: bool
+    """The run directory is divided into parts that each has one owner."""
 
     async def walk(self, sitting: Sitting) -> None:
         """Makes all walks of the plan that are not made yet, until the aim is reached or a halt.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 from pathlib import Path
 
@@ -134,3 +135,13 @@ def test_many_who_add_at_once_lose_nothing(tmp_path: Path) -> None:
     for process in adding:
         process.join()
     assert len(read_workers(file)) == 60
+
+
+def test_a_file_that_another_process_holds_is_told_of_and_not_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "workers.txt"
+    add_worker(file, A)
+    with file.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(InputError, match="is held by another process; try again"):
+            read_workers(file)
+    assert read_workers(file) == (A,)
