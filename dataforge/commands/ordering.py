@@ -85,10 +85,13 @@ async def make_order(
     """
     from dataforge.run.budget import Budget
     from dataforge.run.order import Order
-    from dataforge.run.prices import NO_PRICES, load_prices
+    from dataforge.run.prices import NO_PRICES, load_prices, require_prices
 
     graph = loaded.graph
     chosen = specs(graph.roles, loaded.roles, request.models)
+    prices = load_prices(request.prices) if request.prices else NO_PRICES
+    if request.max_usd is not None:
+        require_prices(chosen, prices)
     found = seeds_of(request, library, say)
     for line in (*_notices(request.graph, loaded), *_skipped(found)):
         say(f"notice: {line}")
@@ -102,7 +105,7 @@ async def make_order(
         run_seed=request.run_seed,
         policy=request.policy or loaded.policy,
         budget=Budget(request.max_tokens, request.max_seconds, request.max_usd, request.max_walks),
-        prices=load_prices(request.prices) if request.prices else NO_PRICES,
+        prices=prices,
         concurrency=request.concurrency or _concurrency(players.values()),
         allow_shared_weights=request.allow_shared_weights,
         accept_changes=request.accept_changes,

@@ -75,13 +75,13 @@ async def open_players(
     """Role -> the opened model or judge; `stack` closes them. Without `opened`, models are named
     and not opened, so that who would play is known and nothing can be asked."""
     from dataforge.library.judges import load_code_judge
-    from dataforge.models.pool import address_of, read_pool, share_of
-    from dataforge.models.specs import open_model, weights_of
+    from dataforge.models.pool import address_of, read_pool
+    from dataforge.models.specs import open_model, read_spec, weights_of
     from dataforge.run.roles import OpenJudge, OpenModel, Served
 
     # Opening a model takes seconds: a misspelt spec is told first.
     models = {spec: read_pool(spec) for spec in chosen.values() if not spec.startswith(_CODE)}
-    shares = {each: share_of(each) for found in models.values() for each in found.specs}
+    shares = {each: read_spec(each).share for found in models.values() for each in found.specs}
     players: dict[str, Role] = {}
     for spec in dict.fromkeys(chosen.values()):
         playing = [each for each, named in chosen.items() if named == spec]

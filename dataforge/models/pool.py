@@ -17,7 +17,7 @@ from dataforge.errors import UnknownModel
 from dataforge.models.specs import read_spec, weights_of
 from dataforge.models.workers import read_workers
 
-__all__ = ["Pool", "address_of", "read_pool", "share_of"]
+__all__ = ["Pool", "address_of", "read_pool"]
 
 _FILE = "workers:"
 _ADDRESS = ("http://", "https://")
@@ -71,15 +71,3 @@ def address_of(text: str) -> str:
         return spec.name.partition("#")[0].rstrip("/").lower()
     served = spec.form in ("hosted", "anthropic")
     return f"{spec.form}:{spec.name}" if served else text.strip()
-
-
-def share_of(text: str) -> float:
-    """The share of the calls that a spec asks for beside others, > 0."""
-    share = read_spec(text).options.get("share", "1")
-    try:
-        number = float(share)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1e6:
-        raise UnknownModel(f"{text}: share={share} must be a number above 0, such as 2 or 0.5")
-    return number

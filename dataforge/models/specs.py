@@ -103,6 +103,17 @@ class Spec:
         return value
 
     @property
+    def share(self) -> float:
+        """Its share of the calls beside other endpoints, > 0; UnknownModel when it is none."""
+        try:
+            share = float(self.options.get("share", "1"))
+        except ValueError:
+            share = 0.0
+        if not 0 < share < 1e6:
+            raise self._refused("share", "a number above 0, such as 2 or 0.5")
+        return share
+
+    @property
     def weights(self) -> str | None:
         """The identity that was declared, if one was."""
         value = self.options.get("weights")

@@ -119,7 +119,9 @@ def _spec(line: str) -> str:
 def _check(spec: str) -> None:
     if not spec.startswith(("http://", "https://")) or len(spec.split()) != 1:
         raise UsageError(f"{spec}: a worker is an endpoint; write http://host:port/v1#NAME")
-    read_spec(spec)
+    found = read_spec(spec)
+    # As opening it would, which comes later and elsewhere.
+    _ = found.share, found.whole("limit"), found.seconds("timeout"), found.switch("schema")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ to see. It holds no queue; those who wait stand in lanes, and are told when ther
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from dataforge.run.halt import Halt, Stopped
@@ -28,6 +29,8 @@ PATIENCE = 900.0
 
 _BASE = 0.5
 _LONGEST = 60.0
+_LONG_S = 30.0
+"""Seconds of a pause that the user is told of."""
 
 
 class Queue(Protocol):
@@ -46,7 +49,10 @@ class Queue(Protocol):
 class Gate:
     """The calls of one endpoint, at most `limit` at a time."""
 
-    def __init__(self, limit: int, halt: Halt) -> None:
+    def __init__(
+        self, limit: int, halt: Halt, tell: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """`tell` gets a line when the endpoint goes down, comes back or asks for a long wait."""
         self.limit = limit
         self.width = float(max(1, min(limit, OPENING)))
         """Calls that may be in flight now, from 1 to the limit; a part is not one."""
@@ -56,6 +62,7 @@ class Gate:
         """Bursts of rate limits so far; a call refused in one it began before is part of that."""
         self.queues: list[Queue] = []
         self._halt = halt
+        self._tell = tell
         self._shut: asyncio.Task[None] | None = None
         self._slowly = False
         """Widen additively, having met a rate limit."""
@@ -110,6 +117,8 @@ class Gate:
         if self.flying >= int(self.width):
             step = 1.0 / self.width if self._slowly else 1.0
             self.width = min(self.width + step, float(max(1, self.limit)))
+        if self.down:
+            self._tell("an endpoint that was down answers again")
         self._limits, self._failures, self._waited = 0, 0, 0.0
 
     def limited(self, retry_after: float | None, burst: int, jitter: float) -> None:
@@ -120,11 +129,16 @@ class Gate:
         self._limits += 1
         self._slowly = True
         self.width = max(1.0, self.width / 2)
-        self._pause(spread(self._limits, jitter) + (retry_after or 0.0))
+        seconds = spread(self._limits, jitter) + (retry_after or 0.0)
+        if seconds >= _LONG_S:
+            self._tell(f"waiting {seconds:,.0f} s, as an endpoint asks to slow down")
+        self._pause(seconds)
 
-    def failed(self, jitter: float) -> None:
+    def failed(self, error: Exception, jitter: float) -> None:
         """A call failed in a way that may pass; shuts the gate where it is one of too many."""
         self._failures += 1
+        if self._failures == DOWN:
+            self._tell(f"taken for down, and tried again now and then: {error}")
         if self.down and self._shut is None:
             self.width = 1.0
             self._slowly = False

@@ -149,7 +149,7 @@ class Lane:
                 failures += 1
                 if gate.down:
                     self._lose_patience(worker, error)
-                gate.failed(jitter(failures + limits))
+                gate.failed(error, jitter(failures + limits))
                 if failures >= TRIES:
                     raise
             else:

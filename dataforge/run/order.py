@@ -9,7 +9,7 @@ from dataforge.errors import UsageError
 from dataforge.plan.graph import Graph
 from dataforge.run.budget import NO_BUDGET, Budget
 from dataforge.run.policy import Policy
-from dataforge.run.prices import NO_PRICES, Price, Prices, price_name
+from dataforge.run.prices import NO_PRICES, Price, Prices, require_prices
 from dataforge.run.roles import Role, check_roles
 from dataforge.run.seed import SeedStore
 
@@ -67,12 +67,7 @@ def check_order(order: Order) -> None:
     if not len(order.seeds):
         raise UsageError(f"{order.seeds.path}: no seed to walk from")
     if order.budget.usd is not None:
-        unknown = [role for role, rate in order.rates.items() if rate is None]
-        if unknown:
-            model = price_name(order.players[unknown[0]].spec)
-            raise UsageError(
-                f"a budget of money needs the price of every model, and {model!r}, which plays "
-                f"{unknown[0]}, has none: give it one in a file, --prices FILE"
-            )
+        specs = {role: player.spec for role, player in order.players.items()}
+        require_prices(specs, order.prices)
     if order.walks < 1 or order.concurrency < 1:
         raise UsageError("a run needs at least 1 walk and a concurrency of at least 1")

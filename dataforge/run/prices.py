@@ -19,10 +19,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Protocol
 
-from dataforge.errors import InputError, UnknownModel
+from dataforge.errors import InputError, UnknownModel, UsageError
 from dataforge.models.specs import read_spec
 
-__all__ = ["FREE", "NO_PRICES", "Price", "Prices", "load_prices", "price_name"]
+__all__ = ["FREE", "NO_PRICES", "Price", "Prices", "load_prices", "price_name", "require_prices"]
 
 _IN_PROCESS = ("embedded", "gguf", "vllm", "scripted")
 _KEYS = ("in", "out", "cached")
@@ -97,6 +97,16 @@ def price_name(spec: str) -> str | None:
     if found.form in _IN_PROCESS:
         return None
     return found.name.partition("#")[2] if found.form == "http" else found.name
+
+
+def require_prices(specs: Mapping[str, str], prices: Prices) -> None:
+    """Raises UsageError where a model (role -> spec) lacks the price that a budget needs."""
+    for role, spec in specs.items():
+        if prices.of(spec) is None:
+            raise UsageError(
+                f"a budget of money needs the price of every model, and {price_name(spec)!r}, "
+                f"which plays {role}, has none: give it one in a file, --prices FILE"
+            )
 
 
 def load_prices(path: Path) -> Prices:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from dataforge.models.pool import address_of, share_of
-from dataforge.models.specs import open_model
-from dataforge.run.events import Watch
+from dataforge.models.pool import address_of
+from dataforge.models.specs import open_model, read_spec
+from dataforge.run.events import Said, Watch
 from dataforge.run.gate import Gate
 from dataforge.run.halt import Halt
 from dataforge.run.lane import Lane, Worker
@@ -67,13 +67,16 @@ class Staff:
         return lane
 
     def _hire(self, spec: str) -> Worker:
-        share = share_of(spec)
+        share = read_spec(spec).share
         return self._worker(Served(open_model(spec), spec, address_of(spec), share))
+
+    def _say(self, text: str) -> None:
+        self._watch(Said(text))
 
     def _worker(self, served: Served) -> Worker:
         limit = served.transport.limit
         address = served.address or f"#{id(served.transport)}"
-        gate = self._gates.setdefault(address, Gate(limit, self._halt))
+        gate = self._gates.setdefault(address, Gate(limit, self._halt, self._say))
         gate.limit = min(gate.limit, limit)
         gate.width = min(gate.width, float(max(1, gate.limit)))
         return Worker(served.transport, gate, served.share)

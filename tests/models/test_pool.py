@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataforge.errors import DataForgeError, InputError, UnknownModel, UsageError
-from dataforge.models.pool import address_of, read_pool, share_of
+from dataforge.models.pool import address_of, read_pool
+from dataforge.models.specs import read_spec
 from dataforge.models.workers import add_worker, read_workers, remove_worker
 
 A, B = "http://a:8000/v1#qwen", "http://b:8000/v1#qwen?share=2"
@@ -39,14 +40,14 @@ def test_several_endpoints_of_one_model_stand_apart_by_spaces() -> None:
 def test_what_is_no_spec_or_another_model_is_one_line(spec: str, said: str) -> None:
     with pytest.raises(UnknownModel, match=said) as caught:
         for each in read_pool(spec).specs:
-            share_of(each)
+            assert read_spec(each).share
     assert "\n" not in str(caught.value)
 
 
 def test_aliases_at_one_address_share_its_limit_and_shares_are_read() -> None:
     assert address_of("http://A:8000/v1/#one") == address_of("http://a:8000/v1#two?limit=3")
     assert address_of("http://a:8000/v1#one") != address_of("http://a:8001/v1#one")
-    assert (share_of(A), share_of(B)) == (1.0, 2.0)
+    assert (read_spec(A).share, read_spec(B).share) == (1.0, 2.0)
 
 
 def test_a_file_of_workers_is_read_in_order_and_once_each(tmp_path: Path) -> None:
@@ -63,6 +64,8 @@ def test_a_file_of_workers_is_read_in_order_and_once_each(tmp_path: Path) -> Non
         (f"{A}\nembedded\n", r":2: embedded: a worker is an endpoint"),
         (f"{A}\nhttp://b/v1#llama\n", r":2: http://b/v1#llama serves served:llama"),
         (f"{A}\nhttp://b/v1\n", r":2: .*name the model after a #"),
+        (f"{A}\n{A}?share=-1\n", r":2: .*share=-1 must be a number above 0"),
+        (f"{A}\n{A}?limit=many\n", r":2: .*limit=many must be a whole number"),
     ],
 )
 def test_a_file_of_workers_that_is_wrong_names_the_line(

@@ -537,3 +537,32 @@ async def test_an_endpoint_that_stays_down_stops_the_run_and_does_not_fail_every
     failed = sum(type(each) is TransientModelError for each in ended)
     assert failed < 20
     assert all(isinstance(each, Stopped | FatalModelError | TransientModelError) for each in ended)
+
+
+async def test_the_user_is_told_of_an_endpoint_that_is_down_once_and_when_it_is_back() -> None:
+    told: list[str] = []
+    model = Named()
+    model.broken = TransientModelError("m at http://h: the connection failed")
+    halt = Halt(Clock().sleep)
+    gate = Gate(model.limit, halt, told.append)
+    lane = Lane("same", [Worker(model, gate)], halt, lambda event: None)
+    tasks = [asyncio.create_task(lane.complete(ASKED, Params(), even)) for _ in range(9)]
+    await until(lambda: model.failures > DOWN + 2)
+    model.broken = None
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await lane.complete(ASKED, Params(), even)
+    assert told == [
+        "taken for down, and tried again now and then: m at http://h: the connection failed",
+        "an endpoint that was down answers again",
+    ]
+
+
+async def test_the_user_is_told_of_a_long_wait_that_an_endpoint_asks_for() -> None:
+    told: list[str] = []
+    voice = Voice(Failing(RateLimited("slow down", retry_after=90.0)))
+    halt = Halt(Clock().sleep)
+    gate = Gate(voice.limit, halt, told.append)
+    await Lane("voice", [Worker(voice, gate)], halt, lambda event: None).complete(
+        ASKED, Params(), even
+    )
+    assert told == ["waiting 90 s, as an endpoint asks to slow down"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dataforge.models.pool import share_of
+from dataforge.models.specs import read_spec
 from dataforge.models.workers import stamp
 from dataforge.run.events import Event, Said
 from dataforge.run.gate import Gate
@@ -44,7 +44,7 @@ class Office:
         return Worker(transport, Gate(4, self.halt))
 
     def hire(self, spec: str) -> Worker:
-        share_of(spec)
+        assert read_spec(spec).share
         transport = Closing()
         self.hired.append((spec, transport))
         return self.worker(transport)
