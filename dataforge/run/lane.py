@@ -187,6 +187,9 @@ class Lane:
 
     async def _enter(self, left: int, failed_by: Worker | None) -> Worker:
         """Waits for a worker with room and takes a slot of it."""
+        if not self._waiting and (free := self._pick(failed_by)):
+            free.take()
+            return free
         waiting = _Waiting(asyncio.get_running_loop().create_future(), failed_by)
         heappush(self._waiting, (left, next(_came), waiting))
         self.admit()
