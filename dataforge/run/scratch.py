@@ -14,7 +14,7 @@ from dataforge.errors import RunError
 
 __all__ = ["scratch"]
 
-_CACHE_KIB = 8_000
+_CACHE_KIB = 2_000
 
 
 class _Scratch(sqlite3.Connection):
