@@ -1,0 +1,1 @@
+"""Which rows or texts say again what an earlier one has said."""
