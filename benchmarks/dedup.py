@@ -4,8 +4,8 @@
 gives random pairs a cosine of 0.1, eigenvalues falling as (i + 5)^-1.2, and a fifth of the rows
 near an earlier one. BLAS runs on one thread and CPU seconds count, so that cores do not hide work.
 Beside ours: the same rule by a blocked matrix product with a certified band, the one-by-one loop
-in float32 (20,000 rows only). semhash and faiss are not measured. Errors are decisions that differ from
-the exact blocked rule's. `--quick` is 20,000 x 384; else 100,000 x 384 and 100,000 x 768 too.
+in float32 (20,000 rows only); semhash and faiss are not measured. Errors are decisions that differ
+from the exact blocked rule's. `--quick` is 20,000 x 384; else 100,000 x 384 and 100,000 x 768 too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from pathlib import Path
 for _threads in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_threads] = "1"
 
-import numpy as np
-from numpy.typing import NDArray
+import numpy as np  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
 
-from dataforge.dedup.greedy import FirstCome
-from dataforge.dedup.predicate import reaches, single_band
+from dataforge.dedup.greedy import FirstCome  # noqa: E402
+from dataforge.dedup.predicate import reaches, single_band  # noqa: E402
 
 THRESHOLD = 0.7
 
@@ -88,10 +88,10 @@ def blocked(rows: Floats, block: int = 512, tile: int = 2048) -> Kept:
                 )
             ids = ids[~met]
         close = rows[ids] @ rows[ids].T
-        for place in range(len(ids)):
-            others = np.flatnonzero(close[place, :place] >= THRESHOLD - band)
-            kept[ids[place]] = not any(
-                kept[ids[other]] and reaches(rows[ids[place]], rows[ids[other]], THRESHOLD)
+        for row in range(len(ids)):
+            others = np.flatnonzero(close[row, :row] >= THRESHOLD - band)
+            kept[ids[row]] = not any(
+                kept[ids[other]] and reaches(rows[ids[row]], rows[ids[other]], THRESHOLD)
                 for other in others
             )
         ids = ids[kept[ids]]

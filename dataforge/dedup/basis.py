@@ -66,7 +66,7 @@ class Basis:
         # Heads round to float32 once each, then as many terms are added as there are directions;
         # the second bound takes one product back and adds two: values under 2.1, 32 half-ulps.
         terms = self.directions.shape[1] + 2 + 64
-        return terms * 2.0**-24 * 1.05 * LONGEST**2 + 2 * self.slack
+        return float(terms * 2.0**-24 * 1.05 * LONGEST**2 + 2 * self.slack)
 
     def heads(self, rows: Floats) -> Heads:
         """`rows` in this basis."""

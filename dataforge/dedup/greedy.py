@@ -52,7 +52,7 @@ class Outcome:
     kept: NDArray[np.bool_]
     """Whether the row stays."""
     partner: Ids
-    """For a dropped row the number, among all rows kept so far, of the first it reaches; else -1."""
+    """The first row it reaches, numbered among all rows kept so far; -1 where not dropped."""
     similarity: NDArray[np.float64]
     """The cosine with that partner; NaN where there is none."""
     refused: tuple[Refusal, ...]

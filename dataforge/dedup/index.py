@@ -146,7 +146,7 @@ class KeptIndex:
         ):
             crc = 0
             for start in range(0, len(rows), _CHUNK):
-                crc = zlib.crc32(rows[start : start + _CHUNK], crc)
+                crc = zlib.crc32(rows[start : start + _CHUNK].data, crc)
             if crc != segment.crc32:
                 raise InputError(
                     f"{self._path(number)}: rows have changed since they were written (checksum "
@@ -181,7 +181,7 @@ class KeptIndex:
                 file.write(part.data)
                 file.flush()
                 os.fsync(file.fileno())
-            segments[-1] = Segment(last.rows + len(part), zlib.crc32(part, last.crc32))
+            segments[-1] = Segment(last.rows + len(part), zlib.crc32(part.data, last.crc32))
             start += len(part)
         return tuple(segments)
 

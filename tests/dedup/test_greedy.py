@@ -42,7 +42,8 @@ def one_by_one(rows: Floats, threshold: float) -> tuple[list[bool], list[int]]:
 
 
 def unit(rows: NDArray[np.float64]) -> Floats:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / lengths, np.float32)
 
 
 def spectral(count: int, dims: int, seed: int, decay: float = 1.0) -> Floats:

@@ -21,7 +21,8 @@ Floats = NDArray[np.float32]
 
 def drawn(count: int, dims: int = 16, seed: int = 0) -> Floats:
     rows = np.random.default_rng(seed).standard_normal((count, dims))
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / lengths, np.float32)
 
 
 def opened(
